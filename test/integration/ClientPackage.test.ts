@@ -62,7 +62,6 @@ const expected: ReadonlyArray<RegExp> = [
   /^completed$/,
   /^\S+ \S+ completed\n401 204$/,
   /^invalid: .*assistant_id/s,
-  /^true$/,
   /^26 of 26 bytes\ncompleted http\S+notes.txt$/,
   /^0 pending\n1 processing\n(.*\n)*[1-9]\d*\n\S+ completed/,
   /42/,

@@ -94,6 +94,7 @@ const connections = list([5, pool, 20].map((size) => {
   return `${size}: ${nodes.join(", ")} nodes`
 }))
 
+/** Statements, pings, and announcements that are received, a second. */
 const chatter = list([3, 10, 100, 1000].map((nodes) => {
   const statements = nodes * (1 / cluster.poll + 2 / cluster.renewal + 1 / cluster.report)
   const pings = nodes * Math.min((nodes - 1) / cluster.ping, 1 / cluster.pingSpacing)
@@ -115,8 +116,9 @@ const load = list([1, 10, 100, 1000].map((nodes) => {
   return `${grouped(rate)}/s, ${grouped(nodes)} nodes: ${figures.join("; ")}`
 }))
 
-export const tables: Readonly<Record<string, string>> = { balance, connections, chatter, load }
+/** The lists of Growth.md. */
+export const tables: Readonly<Record<string, string>> = { connections, load }
 
 if (import.meta.main) {
-  for (const [name, text] of Object.entries(tables)) console.log(`${name}\n\n${text}\n`)
+  for (const [name, text] of Object.entries({ balance, ...tables, chatter })) console.log(`${name}\n\n${text}\n`)
 }

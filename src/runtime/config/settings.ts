@@ -45,31 +45,29 @@ export const settings = {
   internalPort: optional(Config.Port, {
     name: "INTERNAL_PORT",
     unset: "`PORT`",
-    meaning: "port of `/internal/*` and `/rpc`, which `PORT` then no longer serves; both serve `/healthz` and `/readyz`"
+    meaning: "port of `/internal/*` and `/rpc`, which `PORT` then no longer serves"
   }),
   publicUrl: optional(url, {
     name: "PUBLIC_URL",
     unset: "`http://HOST:PORT`",
-    meaning:
-      "the external base URL, to which the core reports (with `INTERNAL_PORT` it has to reach that port); a core served alone sends events to its origin only",
+    meaning: "the external base URL, to which the core reports (with `INTERNAL_PORT` it has to reach that port)",
     requiredBy: ["core"]
   }),
   corsOrigins: setting(parsed(originsOf), {
     name: "CORS_ORIGINS",
     default: "",
-    meaning: "comma-separated list of the origins of web pages that may call the service, or `*`"
+    meaning: "origins of web pages that may call the service, or `*`"
   }),
   databaseUrl: optional(databaseUrl, {
     name: "DATABASE_URL",
     unset: "embedded Postgres",
-    meaning: "URL of a Postgres 14 or later, or of a pooler; parameters as in libpq, see deployment/README.md",
+    meaning: "URL of a Postgres 14 or later, or of a pooler; see deployment/README.md",
     requiredBy: ["service"]
   }),
   databaseDirectUrl: optional(databaseUrl, {
     name: "DATABASE_DIRECT_URL",
     unset: "`DATABASE_URL`",
-    meaning:
-      "URL of the same database without a pooler, for locks, LISTEN and migrations; a cluster behind a transaction pooler requires it"
+    meaning: "the same database without a pooler; a cluster behind a transaction pooler requires it"
   }),
   dataDir: setting(parsed((directory) => path.resolve(directory)), {
     name: "DATA_DIR",
@@ -86,15 +84,14 @@ export const settings = {
   coreToken: optional(secret, {
     name: "CORE_TOKEN",
     unset: "generated; in production unset",
-    meaning: "bearer token sent to the core; a core served alone accepts no other",
+    meaning: "bearer token sent to the core",
     requiredBy: ["core"],
     secret: "text"
   }),
   internalTokens: optional(list((token) => Redacted.make(token)), {
     name: "INTERNAL_TOKENS",
     unset: "generated",
-    meaning:
-      "comma-separated list of bearer tokens accepted on `/internal/*` and `/rpc`, for rotation; 32 characters or more in production",
+    meaning: "list of bearer tokens accepted on `/internal/*` and `/rpc`; 32 characters or more in production",
     requiredBy: ["service"],
     secret: "tokens"
   }),
@@ -102,7 +99,7 @@ export const settings = {
     name: "CORE_EVENT_TOKENS",
     unset: "`INTERNAL_TOKENS`",
     meaning:
-      "comma-separated list of bearer tokens accepted for the events of runs and nothing else, where `INTERNAL_TOKENS` are then refused; a core served alone sends the first",
+      "list of bearer tokens accepted for the events of runs and nothing else, where `INTERNAL_TOKENS` are then refused; a core served alone sends the first",
     requiredBy: ["core"],
     alternatives: ["INTERNAL_TOKENS"],
     secret: "tokens"
@@ -116,8 +113,7 @@ export const settings = {
   encryptionKeys: optional(list(encryptionKeyOf), {
     name: "ENCRYPTION_KEY",
     unset: "generated",
-    meaning:
-      "32 bytes in base64 that encrypt secrets at rest; a comma-separated list for rotation, the first one encrypts",
+    meaning: "list of 32 bytes in base64, which decrypt secrets at rest; the first encrypts",
     requiredBy: ["service"],
     secret: "keys"
   }),
@@ -125,7 +121,7 @@ export const settings = {
     name: "WEBHOOK_ALLOW_PRIVATE",
     default: "false",
     embedded: "true",
-    meaning: "comma-separated list of private hosts and CIDRs that webhooks may reach; `true` allows loopback"
+    meaning: "list of private hosts and CIDRs that webhooks may reach; `true` allows loopback"
   }),
   ...Settings.settings,
   assistantsFile: optional(parsed((file) => path.resolve(file)), {
@@ -145,7 +141,7 @@ export const settings = {
     {
       name: "TRANSCRIPTION_URL",
       unset: "unset",
-      meaning: "speech-to-text service of the built-in backend: base URL without `/audio/transcriptions`"
+      meaning: "speech-to-text service of the built-in backend"
     }
   ),
   transcriptionKey: optional(secret, { name: "TRANSCRIPTION_API_KEY", unset: "unset", meaning: "its key" }),
@@ -163,13 +159,12 @@ export const settings = {
   isClustered: setting(Config.Boolean, {
     name: "CLUSTER",
     default: "off",
-    meaning:
-      "`on`: this process is a node of a cluster on the same Postgres, whose nodes divide the tasks among themselves"
+    meaning: "`on`: this process is a node of a cluster on the same Postgres"
   }),
   clusterHost: text(maxHost, {
     name: "CLUSTER_HOST",
     default: "127.0.0.1",
-    meaning: "address where this node listens for the others, who only see there whether its process runs"
+    meaning: "address where the other nodes see whether this one runs"
   }),
   clusterPort: setting(Config.Port, { name: "CLUSTER_PORT", default: "34431", meaning: "the port of `CLUSTER_HOST`" }),
   databaseConnections: integer(2, 1000, {
@@ -186,8 +181,7 @@ export const settings = {
   environment: optional(Config.String, {
     name: "NODE_ENV",
     unset: "unset",
-    meaning:
-      "`production`: nothing is embedded or generated, secrets that are easy to guess are refused, and logs are JSON lines"
+    meaning: "`production`: nothing is embedded or generated, and logs are JSON lines"
   })
 }
 

@@ -32,7 +32,7 @@ export const settings = {
   otlpEndpoint: Setting.optional(Setting.url, {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
     unset: "unset",
-    meaning: "base URL of the collector that receives traces, metrics and logs by OTLP over HTTP"
+    meaning: "base URL of the collector, by OTLP over HTTP"
   }),
   otlpProtocol: Setting.setting((name) => Config.Literals(["http/protobuf", "http/json"], name), {
     name: "OTEL_EXPORTER_OTLP_PROTOCOL",
@@ -42,7 +42,7 @@ export const settings = {
   otlpHeaders: Setting.setting(Setting.parsed((text) => Redacted.make(pairsOf(text))), {
     name: "OTEL_EXPORTER_OTLP_HEADERS",
     default: "",
-    meaning: "comma-separated `name=value` headers of each export"
+    meaning: "`name=value` headers of each export"
   }),
   otlpTimeout: Setting.integer(1, 60_000, {
     name: "OTEL_EXPORTER_OTLP_TIMEOUT",
@@ -57,7 +57,7 @@ export const settings = {
   resourceAttributes: Setting.setting(Setting.parsed(pairsOf), {
     name: "OTEL_RESOURCE_ATTRIBUTES",
     default: "",
-    meaning: "resource attributes as comma-separated `name=value`"
+    meaning: "resource attributes as `name=value`"
   }),
   tracesSampler: Setting.setting((name) => Config.Literals(samplers, name), {
     name: "OTEL_TRACES_SAMPLER",

@@ -7,7 +7,7 @@ export interface Rule {
   readonly annotations: { readonly summary: string }
 }
 
-export const rulesOf = (text: string): ReadonlyArray<Rule> => {
+const rulesOf = (text: string): ReadonlyArray<Rule> => {
   const { groups }: { readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<Rule> }> } = parse(text)
   return groups.flatMap(({ rules }) => rules)
 }
