@@ -14,10 +14,15 @@ import * as Worker from "../timing/Worker.ts"
 /** Milliseconds between samples. */
 const interval = 10_000
 const pollInterval = Duration.seconds(1)
-const timeout = Duration.seconds(2)
+const timeout = Duration.seconds(5)
 
-/** Readings of the database's clock in one sample. Several, because a single round trip may have queued behind others. */
+/**
+ * Readings of the database's clock in one sample. Several, because a single round trip may have queued behind others, or opened a
+ * connection; but only two from a distant database.
+ */
 const readings = 4
+/** Milliseconds after which a sample has no third reading. */
+const longSample = 200
 
 /** Milliseconds. A larger change of wall clock minus monotonic clock between two polls causes a sample. */
 const maxDrift = 100
@@ -40,10 +45,14 @@ export const sample = (
       return sampleOf(sentAt, (row?.at ?? Number.NaN) / 1000, receivedAt)
     })
   })
-  return Effect.map(
-    Effect.all([read, ...Array.from({ length: readings - 1 }, () => read)] as const),
-    best
-  )
+  return Effect.gen(function*() {
+    const begunAt = monotonic()
+    let found = best([yield* read, yield* read])
+    for (let count = 2; count < readings && monotonic() - begunAt < longSample; count++) {
+      found = best([found, yield* read])
+    }
+    return found
+  })
 }
 
 const seconds = (millis: number) => (millis / 1000).toFixed(3)
