@@ -104,11 +104,14 @@ const migrate = Effect.fnUntraced(function*(extensions: ReadonlyArray<Tables>) {
   yield* sql.withTransaction(Effect.gen(function*() {
     // The duration of a migration, and of the wait for another node's, grows with the tables: no statement timeout.
     yield* sql`SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
-    yield* sql`SELECT pg_advisory_xact_lock(hashtextextended('async-task-service:migrations', 0))`
     // Many statements in one round trip, because the database may be far away.
     const run = (statements: ReadonlyArray<string>) =>
       sql.unsafe(`DO $migration$ BEGIN\n${[...statements, "NULL"].join(";\n")};\nEND $migration$`)
-    yield* run([`PERFORM set_config('lock_timeout', '${lockTimeout}', true)`, createLedger])
+    yield* run([
+      `PERFORM pg_advisory_xact_lock(hashtextextended('async-task-service:migrations', 0))`,
+      `PERFORM set_config('lock_timeout', '${lockTimeout}', true)`,
+      createLedger
+    ])
     const versions = toVersions(selectVersions.decode(yield* sql.unsafe(selectVersions.text)))
     const isOld = versions.size === 0 && (yield* ConvertDatabase.isNeeded(sql))
     const first: Tables = isOld
