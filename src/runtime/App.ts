@@ -129,8 +129,8 @@ const layerOwnership = ({ direct, main }: Database.Database, { cluster }: AppCon
 const layerOwnConnections = ({ main }: Database.Database) =>
   Layer.effect(
     OwnConnections,
-    Effect.map(DatabaseSockets, ({ openUnguarded }) => ({
-      layer: (count) => PgClient.layer({ ...Database.brief(main), maxConnections: count, stream: openUnguarded })
+    Effect.map(DatabaseSockets, ({ open }) => ({
+      layer: (count) => PgClient.layer({ ...Database.brief(main), maxConnections: count, stream: open })
     }))
   )
 

@@ -39,10 +39,11 @@ class Direction {
     setTimeout(() => this.#deliver(), arrivesAt - present)
   }
 
-  /** Timers may fire a millisecond early, in another order than the chunks. */
+  /** Timers may fire early, by as long as the turn of the event loop that set them, and in another order than the chunks. */
   #deliver() {
     for (let first = this.#parcels[0]; first !== undefined; first = this.#parcels[0]) {
-      if (first.arrivesAt > performance.now() + 1) return
+      const early = first.arrivesAt - performance.now()
+      if (early > 1) return void setTimeout(() => this.#deliver(), early)
       this.#parcels.shift()
       if (first.target.writable) first.target.write(first.chunk)
     }

@@ -57,59 +57,75 @@ const makeOwnersCheck = Effect.gen(function*() {
   })
 })
 
+/** Returns the checks of the database and its schema, and the `monotonicMillis` until which they failed. */
+const makeDatabaseChecks = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const health = yield* StoreHealth
+  let failedUntil = -Infinity
+
+  const isCurrent = yield* Ref.make(false)
+  const scope = yield* Effect.scope
+
+  /**
+   * Queried only until the schema is current, because it stays so, and after an outage. A newer node that migrates would block the
+   * query with its lock.
+   */
+  const search = Effect.gen(function*() {
+    const version = Migrations.coreVersion(yield* Migrations.current(sql))
+    if (version < Migrations.latest) return `at migration ${version}, needs ${Migrations.latest}`
+    yield* Ref.set(isCurrent, true)
+    return null
+  })
+  // A search outlives the request that began it, so that a distant database does not need to answer within its timeout.
+  const schema = Effect.flatMap(
+    Ref.get(isCurrent),
+    (current) => current ? Effect.as(sql`SELECT`, null) : Effect.flatMap(Effect.forkIn(search, scope), Fiber.join)
+  )
+
+  const checks = Effect.map(schema, (problem): ReadonlyArray<Check> => [
+    { name: "database", problem: null },
+    { name: "schema", problem }
+  ]).pipe(
+    // A slow statement is no outage: the heartbeats notice one.
+    Effect.timeoutOption(timeout),
+    Effect.flatMap((found) =>
+      Option.isSome(found)
+        ? Effect.succeed(found.value)
+        : Effect.map(Ref.get(isCurrent), (current): ReadonlyArray<Check> => [
+          { name: "database", problem: current ? null : "does not answer" },
+          { name: "schema", problem: null }
+        ])
+    ),
+    Effect.orElseSucceed(() => [{ name: "database", problem: "does not answer" }]),
+    Effect.map(([first, ...others]): ReadonlyArray<Check> => [
+      { name: "database", problem: health.problem() ?? first?.problem ?? null },
+      ...others
+    ]),
+    Effect.tap(([database]) =>
+      database?.problem === null ? Effect.void : Effect.flatMap(monotonicMillis, (at) => {
+        failedUntil = at
+        // After an outage a statement has to be answered, however far away the database is.
+        return Ref.set(isCurrent, false)
+      })
+    )
+  )
+  return { checks, failedUntil: () => failedUntil }
+})
+
 export const layer = Layer.effect(
   Readiness,
   Effect.gen(function*() {
-    const sql = yield* SqlClient.SqlClient
     const sweeper = yield* TaskSweeper
     const ownership = yield* TaskOwnership
-    const health = yield* StoreHealth
     const { status } = yield* NodeClock
 
     const shards = yield* makeOwnersCheck
-
-    const isCurrent = yield* Ref.make(false)
-    const scope = yield* Effect.scope
-
-    /**
-     * Queried only until the schema is current, because it stays so. A newer node that migrates would block the query
-     * with its lock.
-     */
-    const search = Effect.gen(function*() {
-      const version = Migrations.coreVersion(yield* Migrations.current(sql))
-      if (version < Migrations.latest) return `at migration ${version}, needs ${Migrations.latest}`
-      yield* Ref.set(isCurrent, true)
-      return null
-    })
-    // A search outlives the request that began it, so that a distant database does not need to answer within its timeout.
-    const schema = Effect.flatMap(
-      Ref.get(isCurrent),
-      (current) => current ? Effect.as(sql`SELECT`, null) : Effect.flatMap(Effect.forkIn(search, scope), Fiber.join)
-    )
-
-    const database = Effect.map(schema, (problem): ReadonlyArray<Check> => [
-      { name: "database", problem: null },
-      { name: "schema", problem }
-    ]).pipe(
-      // A slow statement is no outage: the heartbeats notice one.
-      Effect.timeoutOption(timeout),
-      Effect.flatMap((found) =>
-        Option.isSome(found)
-          ? Effect.succeed(found.value)
-          : Effect.map(Ref.get(isCurrent), (current): ReadonlyArray<Check> => [
-            { name: "database", problem: current ? null : "does not answer" },
-            { name: "schema", problem: null }
-          ])
-      ),
-      Effect.orElseSucceed(() => [{ name: "database", problem: "does not answer" }]),
-      Effect.map(([first, ...others]): ReadonlyArray<Check> => [
-        { name: "database", problem: health.problem() ?? first?.problem ?? null },
-        ...others
-      ])
-    )
+    const database = yield* makeDatabaseChecks
 
     const progress = Effect.gen(function*() {
-      const age = (yield* monotonicMillis) - (yield* sweeper.lastSweep)
+      // No sweep ends while the database is away.
+      const since = Math.max(yield* sweeper.lastSweep, database.failedUntil())
+      const age = (yield* monotonicMillis) - since
       const problem = age < maxSweepAge ? null : `no sweep for ${Math.round(age / 1000)} s`
       return { name: "progress", problem }
     })
@@ -120,7 +136,7 @@ export const layer = Layer.effect(
 
     return Readiness.of({
       checks: Effect.map(
-        Effect.all([database, progress, membership, shards, clock]),
+        Effect.all([database.checks, progress, membership, shards, clock]),
         ([found, ...others]) => [...found, ...others]
       )
     })
