@@ -10,6 +10,7 @@ export const faults = [
   "freeze",
   "database",
   "outage",
+  "distance",
   "stall",
   "cut",
   "lost-replies",
@@ -26,6 +27,7 @@ export const titles: Readonly<Record<Fault, string>> = {
   freeze: "SIGSTOP, SIGCONT",
   database: "Postgres restarted `immediate`",
   outage: "database away for 5 s",
+  distance: "database 600 ms away for 10 s",
   stall: "half-open connections",
   cut: "cut connections",
   "lost-replies": "lost replies to COMMIT",
@@ -37,6 +39,7 @@ export const titles: Readonly<Record<Fault, string>> = {
 const frozen = 11_000
 
 const outage = 5000
+const distant = 10_000
 
 /** `recovered` completes when the tasks continue. If there is another node, the failed one stays away until then. */
 type Strike = (world: World, victim: Node, recovered: Promise<unknown>) => Promise<unknown>
@@ -67,6 +70,11 @@ export const strikes: Readonly<Record<Fault, Strike>> = {
     const restore = await Promise.all(nodes.map(({ proxy }) => proxy.refuse()))
     await pause(outage)
     for (const end of restore) await end()
+  },
+  distance: async ({ nodes }) => {
+    for (const { proxy } of nodes) proxy.link.latency = 300
+    await pause(distant)
+    for (const { proxy } of nodes) proxy.link.latency = 0
   },
   stall: async (_, victim) => victim.proxy.silence(),
   cut: async ({ nodes }) => {
