@@ -49,12 +49,15 @@ export const startOfMinute = (moment: Timestamp): Timestamp => Timestamp.make(mi
 export const until = (moment: Timestamp): Effect.Effect<Duration.Duration> =>
   Effect.map(now, (present) => Duration.millis(Math.max(0, (moment - present) / 1000)))
 
-/** A moment in ISO 8601 with its offset, in microseconds; undefined for another text, and before 1970. */
+/** A moment in ISO 8601 with its offset; undefined for another text, for a day that its month lacks, and before 1970. */
 export const parse = (text: string): Timestamp | undefined => {
-  const [, whole, fraction = "", zone] =
-    /^(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/.exec(text) ?? []
-  const millis = whole === undefined ? Number.NaN : Date.parse(`${whole.replace(" ", "T")}${zone}`)
-  return millis >= 0 ? fromMicros(millis * 1000 + Math.floor(Number(`0.${fraction || 0}`) * 1_000_000)) : undefined
+  const [, date = "", time = "", fraction = "", zone = ""] =
+    /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/.exec(text) ?? []
+  const millis = Date.parse(`${date}T${time}${zone}`)
+  if (!(millis >= 0)) return undefined
+  // The parser takes the 30th of February for the 2nd of March.
+  const isDay = DateTime.formatIso(DateTime.makeUnsafe(Date.parse(`${date}T12:00Z`))).startsWith(date)
+  return isDay ? fromMicros(millis * 1000 + Number(fraction.padEnd(6, "0").slice(0, 6))) : undefined
 }
 
 /** ISO 8601 with exactly six fractional digits and `Z`, as in `2026-11-21T08:30:00.123456Z`. */

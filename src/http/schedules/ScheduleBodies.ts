@@ -5,7 +5,7 @@ import * as JsonShape from "../../domain/JsonShape.ts"
 import { encode, fromValue, toText } from "../../domain/OpaqueJson.ts"
 import * as RawJson from "../../domain/RawJson.ts"
 import { CreateTaskBody } from "../../domain/TaskRequest.ts"
-import type { Timestamp } from "../../domain/Timestamp.ts"
+import { parse, type Timestamp } from "../../domain/Timestamp.ts"
 import { defaults, type Definition, limits, State } from "../../services/schedules/Schedule.ts"
 import type { Changes, Draft, TaskTemplate } from "../../services/schedules/ScheduleDrafts.ts"
 import { TaskBodies, TaskBodyRefused } from "../../services/schedules/TaskBodies.ts"
@@ -13,7 +13,7 @@ import { invalid, type ValidationFailed } from "../contract/Errors.ts"
 import * as Bodies from "../handlers/body/Bodies.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
 import { type BodyKind, decodeBytes, kind } from "../handlers/body/JsonBody.ts"
-import { EmptyBody, momentOf, PauseBody, PreviewBody, ScheduleBody, UpdateBody } from "./ScheduleSchemas.ts"
+import { EmptyBody, PauseBody, PreviewBody, ScheduleBody, UpdateBody } from "./ScheduleSchemas.ts"
 
 const maxBytes = limits.bodyBytes
 
@@ -41,7 +41,7 @@ const templateOf = (bytes: Uint8Array): TaskTemplate => {
 /** The fields of the definition that a body has; null stands for the default. */
 const given = (body: UpdateBody): Partial<Definition> => {
   const moment = (text: string | null | undefined): Timestamp | null | undefined =>
-    text === undefined || text === null ? text : momentOf(text)
+    text === undefined || text === null ? text : parse(text)
   const or = <A>(value: A | null | undefined, fallback: A): A | undefined => value === null ? fallback : value
   const fields: { readonly [K in keyof Definition]: Definition[K] | undefined } = {
     type: body.type,
@@ -126,7 +126,7 @@ export const preview = kind(PreviewBody, {
     cron,
     timezone: timezone ?? defaults.timezone,
     count: count ?? limits.upcoming,
-    after: after === undefined || after === null ? undefined : momentOf(after)
+    after: after === undefined || after === null ? undefined : parse(after)
   })
 })
 

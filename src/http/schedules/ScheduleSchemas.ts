@@ -2,28 +2,15 @@
 import { Schema } from "effect"
 import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
 import * as RawJson from "../../domain/RawJson.ts"
-import { fromMicros, type Timestamp } from "../../domain/Timestamp.ts"
+import { parse } from "../../domain/Timestamp.ts"
 import { limits, Outcome, Overlap, problemOfCron, problemOfZone, State } from "../../services/schedules/Schedule.ts"
 import { Count, Moment, Uuid } from "../contract/TaskSchemas.ts"
 
-const isIso = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/
-/** From 1970 to 2200, where all arithmetic with moments is exact. */
-const lastMoment = Date.parse("2200-01-01T00:00:00Z")
-
-/** Milliseconds; NaN for a text that is no moment. */
-const millisOf = (text: string) => isIso.test(text) ? Date.parse(text) : Number.NaN
-
-/** The moment of a text that was checked, with its microseconds. */
-export const momentOf = (text: string): Timestamp => {
-  const [, digits = ""] = /\.(\d+)/.exec(text) ?? []
-  return fromMicros(Math.floor(millisOf(text) / 1000) * 1_000_000 + Number(digits.padEnd(6, "0").slice(0, 6)))
-}
+/** Until 2200, where all arithmetic with moments is exact. */
+const isMoment = (text: string) => (parse(text) ?? Infinity) < Date.parse("2200-01-01T00:00:00Z") * 1000
 
 const MomentText = Schema.String.check(
-  Schema.makeFilter((text) => {
-    const millis = millisOf(text)
-    return millis >= 0 && millis < lastMoment
-  }, { expected: "an ISO 8601 moment with its offset, before the year 2200" })
+  Schema.makeFilter(isMoment, { expected: "an ISO 8601 moment with its offset, before the year 2200" })
 )
 
 const text = (maximum: number) =>

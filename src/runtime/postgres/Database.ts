@@ -153,8 +153,9 @@ const withParameters = ({ options, pooling }: Connection, startupParameters: Rea
 /** Options of connections that answer requests. */
 export const limited = (connection: Connection) => withParameters(connection, limits)
 
-/** Options of connections for searches, which end sooner than requests of clients may wait. */
-export const brief = (connection: Connection) => withParameters(connection, { ...limits, statement_timeout: "2000" })
+/** Options of connections for searches, which end sooner than requests of clients may wait, and group many rows without a sort. */
+export const brief = (connection: Connection) =>
+  withParameters(connection, { ...limits, statement_timeout: "2000", work_mem: "32MB" })
 
 /** Options of connections whose statements may take hours. */
 export const patient = (connection: Connection) => ({

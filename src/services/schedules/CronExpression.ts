@@ -55,7 +55,9 @@ const numberOf = (text: string, { maximum, minimum, name, names = [] }: Field): 
 const rangeOf = (text: string, field: Field, hasStep: boolean): Parsed<readonly [number, number]> => {
   if (text === "*") return Result.succeed([field.minimum, field.maximum])
   const [first = "", last, ...more] = text.split("-")
-  if (more.length > 0) return Result.fail(`The ${field.name} "${text}" is not a range of two values`)
+  if (more.length > 0 || (first === "" && last !== undefined)) {
+    return Result.fail(`The ${field.name} "${text}" is not a range of two values`)
+  }
   return Result.flatMap(numberOf(first, field), (from) => {
     if (last === undefined) return Result.succeed([from, hasStep ? field.maximum : from] as const)
     return Result.flatMap(numberOf(last, field), (to) => {
@@ -68,12 +70,14 @@ const rangeOf = (text: string, field: Field, hasStep: boolean): Parsed<readonly 
   })
 }
 
-const stepOf = (text: string | undefined, { maximum, name }: Field): Parsed<number> => {
+/** A step as long as the field, as in `0-23/24`, leaves the first value. */
+const stepOf = (text: string | undefined, { maximum, minimum, name }: Field): Parsed<number> => {
   if (text === undefined) return Result.succeed(1)
+  const longest = name === "weekday" ? 7 : maximum - minimum + 1
   const step = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN
-  return step >= 1 && step <= maximum
+  return step >= 1 && step <= longest
     ? Result.succeed(step)
-    : Result.fail(`The step "${text}" of the ${name} is not a number from 1 to ${maximum}`)
+    : Result.fail(`The step "${text}" of the ${name} is not a number from 1 to ${longest}`)
 }
 
 const valuesOf = (text: string, field: Field): Parsed<ReadonlySet<number>> => {

@@ -34,7 +34,8 @@ const utc: TimeZone = { offsetAt: () => 0 }
 /** Fails with the reason, in words. */
 export const find = (name: string): Result.Result<TimeZone, string> => {
   if (name === "UTC") return Result.succeed(utc)
-  if (/^(UTC|GMT)?[+\-\u2212]?\d/i.test(name)) {
+  // `GMT0`, `GMT+0` and `GMT-0` are names.
+  if (/^(UTC|GMT)?[+\-\u2212]?\d/i.test(name) && !/^GMT[+-]?0$/i.test(name)) {
     return Result.fail("An offset is not a time zone: write a name such as Europe/Berlin, or UTC")
   }
   const key = name.toLowerCase()

@@ -192,6 +192,7 @@ describe("GET /api/usage", () => {
     const wrong: ReadonlyArray<readonly [string, string]> = [
       ["from=yesterday", "from"],
       ["to=", "to"],
+      ["from=2026-02-30T00:00:00Z", "from"],
       ["from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "from"],
       ["from=2026-01-01T00:00:00Z&to=2026-02-02T00:00:00Z&step=hour", "from"],
       ["from=2025-01-01T00:00:00Z&to=2026-02-06T00:00:00Z", "from"],
