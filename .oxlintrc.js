@@ -1,9 +1,9 @@
 /** The rules of the linter: its own categories, and which folder may import which. */
 
-const extensions = ["openai", "mcp", "operator", "schedules", "usage", "console", "facades"]
+const extensions = ["openai", "mcp", "a2a", "operator", "schedules", "usage", "console", "facades"]
 
 /** The extensions that import what façades share, the folders `facades`. */
-const facades = ["openai", "mcp"]
+const facades = ["openai", "mcp", "a2a"]
 
 /** Which folders of `src/services` the folders there import, besides the domain and themselves. */
 const services = {

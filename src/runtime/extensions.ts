@@ -5,6 +5,7 @@ export const modules: ReadonlyArray<ExtensionModules> = [
   { server: () => import("./extensions/facades/server.ts") },
   { server: () => import("./extensions/openai/server.ts") },
   { server: () => import("./extensions/mcp/server.ts") },
+  { server: () => import("./extensions/a2a/server.ts") },
   {
     server: () => import("./extensions/operator/server.ts"),
     commands: () => import("./extensions/operator/commands.ts")

@@ -17,7 +17,9 @@ export const makeFollow = Effect.gen(function*() {
   const watch = yield* TaskWatch
   return Effect.fnUntraced(function*(caller: Caller, uuid: string, includesText: boolean) {
     const head = yield* tasks.getHead(caller.principal, uuid)
-    const events = yield* watch.events(head, head.revision, includesText)
+    // The last change is repeated, because it may have brought the text so far.
+    const seen = includesText && isActive(head) ? head.revision - 1 : head.revision
+    const events = yield* watch.events(head, seen, includesText)
     return { head, changes: Stream.takeUntil(events, (event) => !isActive(event)) }
   })
 })

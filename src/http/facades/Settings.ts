@@ -10,7 +10,7 @@ export interface FacadeModel {
   readonly imageGeneratorId: number | null
 }
 
-const names = ["openai", "mcp"]
+const names = ["openai", "mcp", "a2a"]
 
 const servedOf = (text: string): ReadonlySet<string> => {
   const given = Setting.commaList(text)
@@ -36,10 +36,10 @@ const seconds: Setting.Reader<number> = (name) => Config.map(Config.Duration(nam
 export const settings = {
   served: Setting.setting(Setting.parsed(servedOf), {
     name: "FACADES",
-    default: "openai,mcp",
+    default: "openai,mcp,a2a",
     inProduction: "off",
     meaning:
-      "comma-separated list of the protocols of other systems that are served: `openai` (the Responses API at `/v1`), `mcp` (the Model Context Protocol at `/mcp`); or `off`"
+      "comma-separated list of the protocols of other systems that are served: `openai` (the Responses API at `/v1`), `mcp` (the Model Context Protocol at `/mcp`), `a2a` (the Agent2Agent protocol at `/a2a`); or `off`"
   }),
   models: Setting.setting(Setting.parsed((text) => new Map(Setting.commaList(text).map(entryOf))), {
     name: "FACADE_MODELS",

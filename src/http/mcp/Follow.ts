@@ -1,16 +1,16 @@
 /** Answers that wait for the end or an interrupt of a task, with signs of progress for the clients that want them. */
 import { Duration, Effect, Exit, Option, Stream } from "effect"
-import { type Writable, write } from "../../domain/JsonWriter.ts"
+import type { Writable } from "../../domain/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { makeClient } from "../../services/SentTurns.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { isActive, makeFollow } from "../facades/Following.ts"
 import * as Held from "../facades/Held.ts"
+import { encode, type Id } from "../facades/JsonRpc.ts"
 import { CurrentToken } from "../handlers/CurrentToken.ts"
 import { failed, makeRead, resultOf } from "./Answers.ts"
 import { internal, messageOf } from "./Errors.ts"
-import type { Id } from "./Message.ts"
 import type { Followed } from "./Tools.ts"
 
 /** Seconds. Clients give up after 60 without a sign of progress. */
@@ -24,8 +24,6 @@ const progressInterval = Duration.seconds(5)
 const maxMessage = 200
 
 export const lastLine = (text: string) => text.trimEnd().split("\n").at(-1)?.slice(0, maxMessage) ?? ""
-
-const encode = (value: Writable) => OpaqueJson.concat(OpaqueJson.toBytes(write(value)))
 
 const event = (message: Writable): Uint8Array =>
   OpaqueJson.concat([

@@ -3,14 +3,9 @@ import { Option } from "effect"
 import { Base64 } from "effect/encoding"
 import { Kind } from "../../domain/JsonBytes.ts"
 import type { Found } from "../../domain/JsonPaths.ts"
-import { readValid } from "../../domain/JsonReader.ts"
 import { captured, object, raw, small } from "../../domain/JsonShape.ts"
-import { RawJson } from "../../domain/RawJson.ts"
-
-/** Bytes of an id or a token of progress, which the answer repeats. */
-const maxId = 256
-
-export type Id = string | number
+import type { RawJson } from "../../domain/RawJson.ts"
+import { type Id, idIn, isPresent, maxId, rawIn } from "../facades/JsonRpc.ts"
 
 export interface Message {
   /** Undefined for a notification, which is not answered. */
@@ -58,15 +53,6 @@ export const shape = object({
   })
 })
 
-const idIn = (found: Found | undefined, bytes: Uint8Array): Id | undefined => {
-  const isId = found?.kind === Kind.string || found?.kind === Kind.number
-  if (!isId || found.end - found.start > maxId) return undefined
-  const value = readValid(bytes, found.start)
-  return typeof value === "string" || Number.isFinite(value) ? value as Id : undefined
-}
-
-const isPresent = (found: Found | undefined): found is Found => found !== undefined && found.kind !== Kind.null
-
 /** The reason why a body is no message. */
 export interface Problem {
   readonly problem: string
@@ -92,8 +78,6 @@ export const read = (root: Found, bytes: Uint8Array): Message | Problem => {
   const capabilities = meta?.field(metaKey("clientCapabilities"))
   const elicitation = capabilities?.field("elicitation")
   const hasModes = isPresent(elicitation?.field("form")) || isPresent(elicitation?.field("url"))
-  const rawOf = (found: Found | undefined) =>
-    isPresent(found) ? new RawJson(found.kind, bytes, found.start, found.end) : undefined
   return {
     id: method === undefined ? undefined : id,
     method: method ?? "",
@@ -103,8 +87,8 @@ export const read = (root: Found, bytes: Uint8Array): Message | Problem => {
     hasTasks: capabilities?.field("extensions")?.field(tasksExtension)?.kind === Kind.object,
     hasForms: elicitation?.kind === Kind.object && (!hasModes || isPresent(elicitation.field("form"))),
     name: params?.field("name")?.text ?? params?.field("taskId")?.text,
-    arguments: rawOf(params?.field("arguments")),
-    inputResponses: rawOf(params?.field("inputResponses")),
+    arguments: rawIn(params?.field("arguments"), bytes),
+    inputResponses: rawIn(params?.field("inputResponses"), bytes),
     progressToken: idIn(meta?.field("progressToken"), bytes)
   }
 }

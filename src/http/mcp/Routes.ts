@@ -2,13 +2,13 @@
 import { Duration, Effect, Redacted, Result, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type Writable, write } from "../../domain/JsonWriter.ts"
+import type { Writable } from "../../domain/JsonWriter.ts"
 import * as Limits from "../../domain/Limits.ts"
-import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { Unauthorized } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { DocumentedVersion } from "../Docs.ts"
+import { type Id, json } from "../facades/JsonRpc.ts"
 import { bearerOf, makeAuthenticate } from "../handlers/Authorization.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import type { BodyKind } from "../handlers/body/JsonBody.ts"
@@ -37,17 +37,11 @@ const kind: BodyKind<Message.Message | Message.Problem> = {
   decode: (found, bytes) => Effect.sync(() => Message.read(found, bytes))
 }
 
-type Headers = Readonly<Record<string, string>>
-
-const json = (body: Writable, status = 200, headers: Headers = {}) =>
-  HttpServerResponse.uint8Array(OpaqueJson.concat(OpaqueJson.toBytes(write(body))), {
-    status,
-    headers,
-    contentType: "application/json"
-  })
-
-const refuse = ({ code, data, message, status }: Errors.Refused, id: Message.Id | null, headers?: Headers) =>
-  json({ jsonrpc: "2.0", id, error: { code, message, data: data as Writable | undefined } }, status, headers)
+const refuse = (
+  { code, data, message, status }: Errors.Refused,
+  id: Id | null,
+  headers?: Readonly<Record<string, string>>
+) => json({ jsonrpc: "2.0", id, error: { code, message, data: data as Writable | undefined } }, status, headers)
 
 /** What is answered without a task. */
 const makeStatic = Effect.gen(function*() {
@@ -110,7 +104,7 @@ const makeAnswer = Effect.gen(function*() {
   return Effect.fnUntraced(
     function*(
       caller: Caller,
-      id: Message.Id,
+      id: Id,
       message: Message.Message,
       { headers }: HttpServerRequest.HttpServerRequest
     ) {

@@ -1,17 +1,14 @@
 /** `POST /v1/responses`: creates a task, or answers the tool calls of an interrupted one. */
 import { Effect } from "effect"
 import * as Limits from "../../domain/Limits.ts"
-import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
-import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { readCalls } from "../../domain/ToolCall.ts"
-import * as TurnParts from "../../domain/TurnParts.ts"
 import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
 import * as FairPermits from "../../services/limits/FairPermits.ts"
 import type { TaskOutline } from "../../services/store/TaskReads.ts"
-import { TaskRequests } from "../../services/TaskRequests.ts"
 import { Tasks } from "../../services/Tasks.ts"
+import * as Continued from "../facades/Continued.ts"
 import { isActive } from "../facades/Following.ts"
 import { FacadeSettings } from "../facades/Settings.ts"
 import * as Conversation from "./Conversation.ts"
@@ -142,22 +139,16 @@ const makeAnswer = Effect.fnUntraced(function*({ find, load }: Responses) {
 const makeCreate = Effect.gen(function*() {
   const tasks = yield* Tasks
   const legs = yield* FacadeLegs
-  const { readTurn, resolve } = yield* TaskRequests
+  const requestOf = yield* Continued.make
   const { timeLimit } = yield* FacadeSettings
-
-  /** Bytes of the messages that a conversation continues. */
-  const measure = Effect.fnUntraced(function*(task: TaskOutline) {
-    const size = yield* readTurn(task, TurnParts.conversation, TurnParts.sizeOfMessages)
-    return size ?? 0
-  })
 
   return Effect.fnUntraced(
     function*({ caller, claim, model, request }: Prepare.Prepared, earlier: TaskOutline | undefined) {
       const { conversation: { history, input }, fields, instructions, kept, options, tools } = request
       const system = instructions === undefined ? [] : [instructions]
       const messages = Conversation.messagesOf(history)
-      const run = OpaqueJson.fromValue({
-        ...(earlier === undefined ? {} : { continues: earlier.uuid, instructions }),
+      const run = yield* requestOf(earlier, {
+        ...(earlier === undefined ? {} : { instructions }),
         assistant_id: model.assistantId,
         llm_model_id: model.llmModelId,
         image_generator_id: model.imageGeneratorId,
@@ -166,19 +157,13 @@ const makeCreate = Effect.gen(function*() {
         client_tools: tools,
         ...(options === undefined ? {} : { options })
       })
-      const isSurelyShort = run.length + (earlier?.turnBytes ?? 0) <= Limits.jsonBodyBytes
-      if (!isSurelyShort && run.length + (earlier === undefined ? 0 : yield* measure(earlier)) > Limits.jsonBodyBytes) {
-        return yield* tooLong
-      }
-      const resolved = yield* resolve(run, false)
-      if (resolved._tag === "Deleted") return yield* new TaskNotFound({})
+      if (run === undefined) return yield* tooLong
       const task = {
         ...fields,
         assistantId: model.assistantId,
         maxExecutionTime: request.timeLimit ?? timeLimit,
         callbackFormat: Webhook.name,
-        request: run,
-        whole: resolved._tag === "Whole" ? resolved.request : undefined
+        ...run
       }
       const { isReplay, uuid } = yield* tasks.create(caller, task, claim)
       const id = { uuid, leg: 0 }

@@ -1,9 +1,9 @@
 /** Files that a request contains as data URLs. They are uploaded before the task is created. */
-import { Array as Arr, Cause, Effect, Predicate, type Pull, Result } from "effect"
-import { Base64 } from "effect/encoding"
+import { Effect, Predicate } from "effect"
 import { Kind, textOfToken } from "../../domain/JsonBytes.ts"
 import { extensionOf } from "../../domain/MediaTypes.ts"
 import { RawJson } from "../../domain/RawJson.ts"
+import { bytesOf } from "../facades/Base64Files.ts"
 import { invalid, type Refused } from "./Errors.ts"
 
 export type InlineFile = {
@@ -14,12 +14,6 @@ export type InlineFile = {
   readonly mimeType: string
   readonly base64: string
 }
-
-/** Maximum files of one request, because each is an upload. */
-export const maxFiles = 20
-
-/** Characters that are decoded at a time, so that no large file blocks the event loop. */
-const step = 256 * 1024
 
 const backslash = 0x5c
 
@@ -53,16 +47,5 @@ export const parse = (
 }
 
 /** The file's bytes as an upload pulls them. */
-export const contentOf = ({ base64, param }: InlineFile) => {
-  const characters = base64.replaceAll(/\s/g, "").replace(/={1,2}$/, "")
-  let at = 0
-  return Effect.suspend((): Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, Refused> => {
-    if (at >= characters.length) return Cause.done()
-    const piece = characters.slice(at, at + step)
-    at += step
-    const decoded = Base64.decode(piece.padEnd(Math.ceil(piece.length / 4) * 4, "="))
-    return Result.isSuccess(decoded)
-      ? Effect.succeed(Arr.of(decoded.success))
-      : Effect.fail(invalid(param, `The data URL is not valid base64. ${way}`))
-  })
-}
+export const contentOf = ({ base64, param }: InlineFile) =>
+  bytesOf(base64, () => invalid(param, `The data URL is not valid base64. ${way}`))

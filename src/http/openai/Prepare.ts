@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { Caller } from "../../domain/Principal.ts"
 import type { InputItem } from "../../domain/TaskRequest.ts"
 import type { IdempotencyClaim } from "../../services/store/TaskWrites.ts"
+import { maxFiles } from "../facades/Base64Files.ts"
 import * as Models from "../facades/Models.ts"
 import type { FacadeModel } from "../facades/Settings.ts"
 import { Uploads } from "../handlers/Uploads.ts"
@@ -48,8 +49,8 @@ export const make = Effect.gen(function*() {
       return yield* invalid("input", message)
     }
     const files = Items.inlineFilesOf(conversation)
-    if (files.length > InlineFile.maxFiles) {
-      const most = `At most ${InlineFile.maxFiles} files may be data URLs.`
+    if (files.length > maxFiles) {
+      const most = `At most ${maxFiles} files may be data URLs.`
       return yield* invalid("input", `${most} Upload files to /v1/files, and pass their file_id.`)
     }
     const uploaded = new Map(yield* Effect.forEach(files, (file) => upload(caller, file)))

@@ -7,7 +7,7 @@ const read = (environment: Environment) => {
   return { settings: values(settings, environment, (name) => problems.push(name)), problems }
 }
 
-const absent = { served: new Set(["openai", "mcp"]), models: new Map(), isLenient: false, timeLimit: 3600 }
+const absent = { served: new Set(["openai", "mcp", "a2a"]), models: new Map(), isLenient: false, timeLimit: 3600 }
 
 it.each(
   [

@@ -1,0 +1,204 @@
+/** Answers about one task: at once, held until it has ended or is interrupted, or as a stream of its events. */
+import { Effect, Stream } from "effect"
+import { type Writable, write } from "../../domain/JsonWriter.ts"
+import * as Limits from "../../domain/Limits.ts"
+import * as OpaqueJson from "../../domain/OpaqueJson.ts"
+import type { Caller } from "../../domain/Principal.ts"
+import { isTerminal, type Task } from "../../domain/Task.ts"
+import { type Client, makeClient, slicesOf } from "../../services/SentTurns.ts"
+import { Tasks } from "../../services/Tasks.ts"
+import type { WatchedEvent } from "../../services/TaskWatch.ts"
+import { isActive, makeFollow, maxWait } from "../facades/Following.ts"
+import * as Held from "../facades/Held.ts"
+import { encode, type Id } from "../facades/JsonRpc.ts"
+import { makeSend } from "../handlers/TaskReading.ts"
+import type { Dialect, Part, Update, View } from "./Dialects.ts"
+import * as Errors from "./Errors.ts"
+import * as Params from "./Params.ts"
+import { stringOf } from "./Text.ts"
+import * as Views from "./Views.ts"
+
+/** A request for a method, without its parameters: they refer to its body, and an answer may last. */
+export interface Call {
+  readonly id: Id | null
+  readonly caller: Caller
+  readonly model: string
+  readonly dialect: Dialect
+  readonly isLegacy: boolean
+  /** The extensions that the client asks for. */
+  readonly asked: ReadonlySet<string>
+}
+
+export const resultOf = ({ id }: Pick<Call, "id">, result: Writable): Writable => ({ jsonrpc: "2.0", id, result })
+
+export const errorOf = ({ id, isLegacy }: Pick<Call, "id" | "isLegacy">, failure: Errors.Failure): Writable => {
+  const refused = Errors.toRefused(failure)
+  const { code, message } = refused
+  return { jsonrpc: "2.0", id, error: { code, message, data: isLegacy ? undefined : Errors.detailsOf(refused) } }
+}
+
+export const wantedBy = ({ asked }: Call, history: number | null | undefined): Views.Wanted => ({
+  history: history ?? undefined,
+  hasArtifacts: true,
+  maxText: Limits.coreEventBytes,
+  hasRevision: asked.has(Params.revision)
+})
+
+/** The text that an artifact begins with. */
+const textIn = ([first]: ReadonlyArray<Part>) => first?.type === "text" ? stringOf(first.text as string) : ""
+
+/** The updates that make an artifact of one with the text `sent`. */
+const toArtifact = (parts: ReadonlyArray<Part>, sent: string) => {
+  const text = textIn(parts)
+  if (sent === "" || !text.startsWith(sent)) return parts.length === 0 ? [] : [{ parts, append: false }]
+  const rest = text.slice(sent.length)
+  const more: ReadonlyArray<Part> = [...(rest === "" ? [] : [{ type: "text" as const, text: rest }]), ...parts.slice(1)]
+  return more.length === 0 ? [] : [{ parts: more, append: true }]
+}
+
+/** The updates of one stream, each with what the client does not have yet. */
+const makeUpdates = (first: View) => {
+  let sent = textIn(first.artifact ?? [])
+  let { status } = first
+  const { contextId, uuid } = first
+  const artifact = (parts: ReadonlyArray<Part>, metadata: View["metadata"]) => {
+    const updates = toArtifact(parts, sent)
+    sent = textIn(parts)
+    return updates.map((update): Update => ({ type: "artifact", uuid, contextId, metadata, ...update }))
+  }
+  return {
+    ofEvent: (event: WatchedEvent): ReadonlyArray<Update> => {
+      const metadata = first.metadata && { revision: event.revision }
+      const hasChanged = event.status !== status
+      status = event.status
+      return [
+        ...(event.text === undefined || event.text === sent
+          ? []
+          : artifact([{ type: "text", text: event.text }], metadata)),
+        ...(hasChanged
+          ? [{
+            type: "status" as const,
+            uuid,
+            contextId,
+            status,
+            changedAt: event.occurredAt,
+            message: undefined,
+            metadata
+          }]
+          : [])
+      ]
+    },
+    ofEnd: (view: View): ReadonlyArray<Update> => [
+      ...artifact(view.artifact ?? [], view.metadata),
+      { type: "status", ...view }
+    ]
+  }
+}
+
+/** A task before it ended or was interrupted. */
+const begun = ({ createdAt }: Task, view: View): View => ({
+  ...view,
+  status: "processing",
+  changedAt: createdAt,
+  message: undefined,
+  artifact: undefined,
+  metadata: view.metadata && { revision: 0 }
+})
+
+/** Tasks of callers as they are shown. */
+const makeRead = Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const viewOf = yield* Views.make
+  const outline = ({ caller }: Call, uuid: string) => tasks.getOutline(caller.principal, uuid)
+  const view = Effect.fnUntraced(function*(client: Client, call: Call, uuid: string, wanted: Views.Wanted) {
+    return yield* viewOf(client, call.caller, yield* outline(call, uuid), wanted)
+  })
+  return { outline, view, viewOf }
+})
+type Read = Effect.Success<typeof makeRead>
+
+const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) {
+  const follow = yield* makeFollow
+  const open = yield* Held.makeOpen
+
+  return Effect.fnUntraced(
+    function*(call: Call, uuid: string, history: number | null | undefined, isSubscription: boolean) {
+      const client = makeClient()
+      const { dialect } = call
+      const { changes, head } = yield* follow(call.caller, uuid, true)
+      if (isSubscription && isTerminal(head.status)) {
+        return yield* Errors.refused("UNSUPPORTED_OPERATION", "The task has ended. Call GetTask for its result.")
+      }
+      const wanted = { ...wantedBy(call, history), maxText: Views.maxText }
+      const task = yield* outline(call, uuid)
+      const hasArtifacts = !isActive(task) || task.turnBytes <= Limits.eventTurnBytes
+      const present = yield* Effect.scoped(viewOf(client, call.caller, task, { ...wanted, hasArtifacts }))
+      // A task may end before it is read here. The client then sees how it ran too.
+      const first = isActive(task) || isSubscription ? present : begun(task, present)
+      const updates = makeUpdates(first)
+      const finish = Effect.scoped(view(client, call, uuid, { ...wanted, history: 0 }))
+      const rest = isActive(task)
+        ? Stream.mapEffect(
+          Stream.filter(changes, (event) => event.revision > task.revision),
+          (event) =>
+            isActive(event)
+              ? Effect.sync(() => updates.ofEvent(event))
+              // An interrupted task may have been answered meanwhile.
+              : Effect.map(finish, (view) => updates.ofEnd(isActive(view) ? { ...view, status: event.status } : view))
+        )
+        : Stream.make(updates.ofEnd(present))
+      const results = Stream.concat(
+        Stream.make(dialect.wrapped("task", dialect.task(first))),
+        Stream.map(Stream.flattenIterable(rest), dialect.update)
+      )
+      const frames = Stream.map(results, (result) =>
+        Stream.make(OpaqueJson.concat([
+          OpaqueJson.encode("data: "),
+          Held.onOneLine(encode(resultOf(call, result as Writable))),
+          OpaqueJson.encode("\n\n")
+        ])))
+      return yield* open(client, frames, Held.events)
+    }
+  )
+})
+
+export const make = Effect.gen(function*() {
+  const follow = yield* makeFollow
+  const open = yield* Held.makeOpen
+  const send = yield* makeSend
+  const read = yield* makeRead
+  const { view } = read
+
+  /** The task, as the result of a method that returns nothing else if `isBare`. */
+  const pieces = Effect.fnUntraced(
+    function*(client: Client, call: Call, uuid: string, wanted: Views.Wanted, isBare: boolean) {
+      const task = call.dialect.task(yield* view(client, call, uuid, wanted))
+      return write(resultOf(call, (isBare ? task : call.dialect.wrapped("task", task)) as Writable))
+    }
+  )
+
+  const show = Effect.fnUntraced(function*(call: Call, uuid: string, wanted: Views.Wanted, isBare: boolean) {
+    const client = makeClient()
+    return send(client, yield* pieces(client, call, uuid, wanted, isBare))
+  })
+
+  const hold = Effect.fnUntraced(function*(call: Call, uuid: string, wanted: Views.Wanted) {
+    const client = makeClient()
+    const { changes, head } = yield* follow(call.caller, uuid, false)
+    if (!isActive(head)) return yield* show(call, uuid, wanted, false)
+    const ended = Effect.timeoutOption(Stream.runDrain(changes), maxWait)
+    // The head of the response has been sent.
+    const body = Effect.andThen(ended, pieces(client, call, uuid, wanted, false)).pipe(
+      Effect.catchDefect((defect) =>
+        Effect.andThen(Effect.logError("a request failed", defect), Effect.fail(Errors.internalError))
+      ),
+      Effect.catch((failure) => Effect.succeed(write(errorOf(call, failure)))),
+      Effect.map((pieces) => slicesOf(OpaqueJson.toBytes(pieces)))
+    )
+    return yield* open(client, Stream.make(Stream.unwrap(body)), Held.json)
+  })
+
+  return { hold, show, stream: yield* makeStream(read) }
+})
+
+export interface Answers extends Effect.Success<typeof make> {}

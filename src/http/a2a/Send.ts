@@ -1,0 +1,171 @@
+/** Sends a message: creates a task, or answers an interrupted one. The same message has its effect once. */
+import { Effect, Predicate } from "effect"
+import { Digest } from "effect/crypto"
+import { Kind } from "../../domain/JsonBytes.ts"
+import type { Writable } from "../../domain/JsonWriter.ts"
+import { extensionOf } from "../../domain/MediaTypes.ts"
+import * as OpaqueJson from "../../domain/OpaqueJson.ts"
+import type { Caller } from "../../domain/Principal.ts"
+import { RawJson } from "../../domain/RawJson.ts"
+import { ownFieldsOf } from "../../domain/TaskRequest.ts"
+import { now } from "../../domain/Timestamp.ts"
+import { readCalls, toToolResults } from "../../domain/ToolCall.ts"
+import { Contexts } from "../../services/a2a/Contexts.ts"
+import type { IdempotencyClaim } from "../../services/store/TaskWrites.ts"
+import { Tasks } from "../../services/Tasks.ts"
+import { bytesOf, maxFiles } from "../facades/Base64Files.ts"
+import * as Continued from "../facades/Continued.ts"
+import * as Models from "../facades/Models.ts"
+import { FacadeSettings } from "../facades/Settings.ts"
+import { fingerprintOf } from "../handlers/Fingerprint.ts"
+import { Uploads } from "../handlers/Uploads.ts"
+import { invalidParams, refused } from "./Errors.ts"
+import * as Params from "./Params.ts"
+import { stringOf } from "./Text.ts"
+
+/** A message, and what came with it. */
+export interface Sent {
+  readonly caller: Caller
+  readonly model: string
+  readonly params: Params.Send
+  /** Whether the client runs tools. */
+  readonly runsTools: boolean
+}
+
+const noLinks = refused(
+  "CONTENT_TYPE_NOT_SUPPORTED",
+  "Files behind a URL are not fetched. Send their bytes, or upload them to /api/files."
+)
+
+const makeInputOf = Effect.gen(function*() {
+  const { store } = yield* Uploads
+
+  const upload = (caller: Caller, base64: string | RawJson, name: string | undefined, mediaType: string) => {
+    const content = bytesOf(
+      stringOf(base64).replaceAll("-", "+").replaceAll("_", "/"),
+      () => invalidParams("message.parts", "The bytes of a file are not valid base64")
+    )
+    return store(caller, { name: name || `file.${extensionOf(mediaType) ?? "bin"}`, mimeType: mediaType, content })
+  }
+
+  /** The items of the input of a task. */
+  return Effect.fnUntraced(function*(caller: Caller, parts: ReadonlyArray<Params.Part>) {
+    const isFile = ({ file, raw }: Params.Part) => Predicate.isNotNullish(raw ?? file?.bytes)
+    if (parts.filter(isFile).length > maxFiles) {
+      return yield* invalidParams("message.parts", `Expected at most ${maxFiles} files`)
+    }
+    return yield* Effect.forEach(parts, (part, index) => {
+      const { data, file, filename, mediaType, raw, text, url } = part
+      const base64 = raw ?? file?.bytes
+      if (Predicate.isNotNullish(text)) return Effect.succeed<Writable>({ type: "text", text })
+      if (Predicate.isNotNullish(base64)) {
+        const type = mediaType || file?.mimeType || "application/octet-stream"
+        return Effect.map(
+          upload(caller, base64, filename ?? file?.name ?? undefined, type),
+          ({ file, type }): Writable => ({ type, file })
+        )
+      }
+      if (Predicate.isNotNullish(data)) {
+        return Effect.succeed<Writable>({
+          type: "text",
+          text: OpaqueJson.toText(OpaqueJson.fromValue(data as Writable))
+        })
+      }
+      return Effect.fail(
+        Predicate.isNotNullish(url ?? file?.uri)
+          ? noLinks
+          : invalidParams(`message.parts.${index}`, "Expected one of text, raw and data")
+      )
+    })
+  })
+})
+
+const makeCreate = Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const contexts = yield* Contexts
+  const models = yield* Models.make
+  const { timeLimit } = yield* FacadeSettings
+  const requestOf = yield* Continued.make
+  const inputOf = yield* makeInputOf
+
+  const earlierOf = Effect.fnUntraced(function*({ principal }: Caller, contextId: string | null) {
+    const last = contextId === null ? undefined : yield* contexts.lastCompleted(principal.sub, contextId)
+    return last === undefined ? undefined : yield* tasks.getOutline(principal, last)
+  })
+
+  return Effect.fnUntraced(function*({ caller, model, params: { message }, runsTools }: Sent, claim: IdempotencyClaim) {
+    const { assistantId, imageGeneratorId, llmModelId } = yield* models.find(caller, model)
+    const contextId = message.contextId || null
+    const earlier = yield* earlierOf(caller, contextId)
+    const request = yield* requestOf(earlier, {
+      assistant_id: assistantId,
+      input: yield* inputOf(caller, message.parts),
+      turns: [],
+      client_tools: (runsTools ? message.metadata?.[Params.clientTools]?.client_tools ?? [] : []) as Writable,
+      llm_model_id: llmModelId,
+      image_generator_id: imageGeneratorId
+    })
+    if (request === undefined) {
+      return yield* invalidParams("message", "The conversation is too long. Begin a new context")
+    }
+    const task = { ...ownFieldsOf({}), assistantId, maxExecutionTime: timeLimit, ...request }
+    const { uuid } = yield* Effect.uninterruptible(
+      Effect.tap(tasks.create(caller, task, claim), ({ uuid }) =>
+        Effect.flatMap(now, (createdAt) =>
+          contexts.add({
+            uuid,
+            sub: caller.principal.sub,
+            contextId,
+            messageId: message.messageId.slice(0, 255),
+            createdAt
+          })))
+    )
+    return uuid
+  })
+})
+
+const makeAnswer = Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const contexts = yield* Contexts
+
+  return Effect.fnUntraced(function*({ caller, params: { message } }: Sent, taskId: string, claim: IdempotencyClaim) {
+    const task = yield* tasks.getOutline(caller.principal, taskId)
+    const contextId = (yield* contexts.find(task.uuid, task.revision)).contextId ?? task.uuid
+    if (message.contextId && message.contextId !== contextId) {
+      return yield* invalidParams("message.contextId", "The task is not in this context")
+    }
+    const calls = yield* readCalls(task.pendingToolCalls)
+    const [part, ...others] = message.parts
+    const data = part?.data
+    const results = data instanceof RawJson && data.kind === Kind.object && others.length === 0
+      ? (yield* Params.decodeResults(data)).tool_results
+      : undefined
+    const [call, ...more] = calls
+    const text = part?.text
+    const isText = Predicate.isNotNullish(text) && others.length === 0
+    if (task.status === "interrupted" && results === undefined && !(isText && more.length === 0)) {
+      return yield* invalidParams(
+        "message.parts",
+        "Expected one part with data {tool_results: [{tool_call_id, output, is_error}]}, or a text where one call is pending"
+      )
+    }
+    const answer = results ??
+      (isText && call !== undefined ? [{ tool_call_id: call.id, output: text as Writable }] : [])
+    yield* tasks.submitToolResults(caller, task, toToolResults(answer as Parameters<typeof toToolResults>[0]), claim)
+    return task.uuid
+  })
+})
+
+/** Returns a function that returns the task of a message. */
+export const make = Effect.gen(function*() {
+  const digest = yield* Digest.Digest
+  const create = yield* makeCreate
+  const answer = yield* makeAnswer
+
+  return Effect.fnUntraced(function*(sent: Sent) {
+    const { message, source } = sent.params
+    const key = yield* Effect.orDie(digest.digestHex(Digest.sha256, OpaqueJson.encode(message.messageId)))
+    const claim = { key: `a2a:${key}`, fingerprint: yield* fingerprintOf(digest, `A2A ${sent.model}`, source) }
+    return yield* message.taskId ? answer(sent, message.taskId, claim) : create(sent, claim)
+  })
+})

@@ -1,0 +1,31 @@
+/** JSON-RPC 2.0 over HTTP, as some façades have it. */
+import { HttpServerResponse } from "effect/http"
+import { Kind } from "../../domain/JsonBytes.ts"
+import type { Found } from "../../domain/JsonPaths.ts"
+import { readValid } from "../../domain/JsonReader.ts"
+import { type Writable, write } from "../../domain/JsonWriter.ts"
+import * as OpaqueJson from "../../domain/OpaqueJson.ts"
+import { RawJson } from "../../domain/RawJson.ts"
+
+/** Bytes of an id, which the answer repeats. */
+export const maxId = 256
+
+export type Id = string | number
+
+/** The id of a message; undefined for anything else. */
+export const idIn = (found: Found | undefined, bytes: Uint8Array): Id | undefined => {
+  const isId = found?.kind === Kind.string || found?.kind === Kind.number
+  if (!isId || found.end - found.start > maxId) return undefined
+  const value = readValid(bytes, found.start)
+  return typeof value === "string" || Number.isFinite(value) ? value as Id : undefined
+}
+
+export const isPresent = (found: Found | undefined): found is Found => found !== undefined && found.kind !== Kind.null
+
+export const rawIn = (found: Found | undefined, bytes: Uint8Array): RawJson | undefined =>
+  isPresent(found) ? new RawJson(found.kind, bytes, found.start, found.end) : undefined
+
+export const encode = (value: Writable) => OpaqueJson.concat(OpaqueJson.toBytes(write(value)))
+
+export const json = (body: Writable, status = 200, headers: Readonly<Record<string, string>> = {}) =>
+  HttpServerResponse.uint8Array(encode(body), { status, headers, contentType: "application/json" })
