@@ -110,7 +110,7 @@ describe("compose.yaml", () => {
     const [, publicSite = "", internalSite = ""] = balancer.split(/^:808\d \{$/m)
     assert.include(
       publicSite,
-      "@public path / /api/* /v1/* /mcp /.well-known/oauth-protected-resource* /console /console/* /docs /openapi.json /llms.txt\n"
+      "@public path / /api/* /v1/* /mcp /.well-known/oauth-protected-resource* /a2a /a2a/* /.well-known/agent-card.json /console /console/* /docs /openapi.json /llms.txt\n"
     )
     assert.match(
       publicSite,
