@@ -81,6 +81,27 @@ describe.each(configurations)("with $name", async ({ keeper, settings }) => {
     assert.strictEqual(attackerAsked, 0)
   })
 
+  it("says why a token is refused", async () => {
+    const header = { alg: keeper.alg, ...(keeper.kid === undefined ? {} : { kid }) }
+    const good = signed(keeper, header, goodClaims())
+    const withClaims = (claims: object) => signed(keeper, header, { ...goodClaims(), ...claims })
+    const reasons: ReadonlyArray<readonly [string, RegExp]> = [
+      ["", /Send it as `Authorization: Bearer <JWT>`\.$/],
+      ["x", /Send it as `Authorization: Bearer <JWT>`\.$/],
+      [withClaims({ exp: undefined }), /`exp` is required: a later moment in seconds since 1970\.$/],
+      [withClaims({ sub: undefined }), /`sub` is required: the user, 1 to 255 characters\.$/],
+      [withClaims({ iat: goodClaims().exp * 1000 }), /`iat` is not a past moment in seconds since 1970\.$/],
+      [withClaims({ aud: "others" }), /`iss`, `aud` or `nbf` does not fit the service's settings and clock\.$/],
+      [`${good.slice(0, -8)}AAAAAAAA`, /The signature does not match the service's key\.$/],
+      [signed(keeper, { ...header, alg: "HS512" }, goodClaims()), /The algorithm does not fit the service's key\.$/]
+    ]
+    for (const [token, reason] of reasons) {
+      const { body, status } = await service.call("GET", "/api/tasks", token)
+      assert.strictEqual(status, 401)
+      assert.match(body.message, reason)
+    }
+  })
+
   it("rejects a request with two tokens, even if one is valid", async () => {
     const good = signed(keeper, { alg: keeper.alg, ...(keeper.kid === undefined ? {} : { kid }) }, goodClaims())
     for (const [first, second] of [[good, "x"], ["x", good], [good, good], [good, ""]]) {

@@ -13,11 +13,35 @@ import { CurrentToken } from "./CurrentToken.ts"
 
 const longestSleep = Duration.toMillis(Duration.days(1))
 
-export const unauthorized = new Unauthorized({ message: "The token is missing, invalid, expired or revoked." })
+const message = "The token is missing, invalid, expired or revoked."
+
+export const unauthorized = new Unauthorized({ message })
+
+const notAJwt = "Send it as `Authorization: Bearer <JWT>`."
+
+/** What helps, by the reason why a token is invalid. */
+const ways: Readonly<Record<string, string>> = {
+  malformed: notAJwt,
+  ERR_JWT_INVALID: notAJwt,
+  ERR_JWS_INVALID: notAJwt,
+  sub: "`sub` is required: the user, 1 to 255 characters.",
+  exp: "`exp` is required: a later moment in seconds since 1970.",
+  iat: "`iat` is not a past moment in seconds since 1970.",
+  alg: "The algorithm does not fit the service's key.",
+  "no key": "The service has no key of this `kid`.",
+  ERR_JWS_SIGNATURE_VERIFICATION_FAILED: "The signature does not match the service's key.",
+  ERR_JWT_CLAIM_VALIDATION_FAILED: "`iss`, `aud` or `nbf` does not fit the service's settings and clock."
+}
+
+const refusals: ReadonlyMap<string, Unauthorized> = new Map(
+  Object.entries(ways).map(([reason, way]) => [reason, new Unauthorized({ message: `${message} ${way}` })])
+)
 
 /** The response to a token that is refused or cannot be checked. */
 export const refusal = (error: InvalidToken | TokenIsRevoked | TokenKeysUnavailable | RevocationsUnknown) =>
-  error instanceof InvalidToken || error instanceof TokenIsRevoked
+  error instanceof InvalidToken
+    ? refusals.get(error.reason) ?? unauthorized
+    : error instanceof TokenIsRevoked
     ? unauthorized
     : new ServiceUnavailable({ message: "Tokens cannot be checked at the moment. Try again soon." })
 
@@ -76,20 +100,26 @@ export interface ServiceTokens {
   readonly coreEventTokens: ReadonlyArray<Redacted.Redacted>
 }
 
-/** Fails with `unauthorized`. A token that was given counts as a wrong one. */
+/** Fails with 401. A token that was given counts as a wrong one. */
 export const makeRefuse = Effect.map(
   WrongTokens,
-  ({ count }) => (credential: string) =>
-    Effect.andThen(credential === "" ? Effect.void : count, Effect.fail(unauthorized))
+  ({ count }) => (credential: string, refused: Unauthorized = unauthorized) =>
+    Effect.andThen(credential === "" ? Effect.void : count, Effect.fail(refused))
 )
 
 export const layerInternal = ({ coreEventTokens, internalTokens }: ServiceTokens) =>
   Layer.effectContext(Effect.map(makeRefuse, (refuse) => {
-    const only =
-      (tokens: ReadonlyArray<Redacted.Redacted>) =>
-      <A, E, R>(handler: Effect.Effect<A, E, R>, { credential }: { readonly credential: Redacted.Redacted }) =>
-        isOneOf(tokens, Redacted.value(credential)) ? handler : refuse(Redacted.value(credential))
-    return Context.make(InternalAuthorization, { internalToken: only(internalTokens) }).pipe(
-      Context.add(CoreAuthorization, { coreEventToken: only(coreEventTokens) })
+    const only = (tokens: ReadonlyArray<Redacted.Redacted>, way: string) => {
+      const refused = new Unauthorized({ message: `${message} ${way}` })
+      return <A, E, R>(handler: Effect.Effect<A, E, R>, { credential }: { readonly credential: Redacted.Redacted }) =>
+        isOneOf(tokens, Redacted.value(credential)) ? handler : refuse(Redacted.value(credential), refused)
+    }
+    const internal = only(internalTokens, "Send one of `INTERNAL_TOKENS`.")
+    const ofCore = only(
+      coreEventTokens,
+      "Send one of `CORE_EVENT_TOKENS`, or of `INTERNAL_TOKENS` if these are not set."
+    )
+    return Context.make(InternalAuthorization, { internalToken: internal }).pipe(
+      Context.add(CoreAuthorization, { coreEventToken: ofCore })
     )
   })).pipe(Layer.provide(WrongTokens.layer))
