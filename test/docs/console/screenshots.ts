@@ -1,17 +1,18 @@
-/** Writes a picture of every screen of the console, and those of the README: `npm run screenshots [folder]`. */
+/** Writes a picture of every screen of the console, and those of the README: `npm run screenshots [folder] [part of a name]`. */
 import * as fs from "node:fs"
 import * as path from "node:path"
 import type { Browser } from "playwright-core"
 import postgres from "postgres"
 import { launch } from "../../kit/Browser.ts"
 import { createExamples, type ExampleTasks } from "../../kit/console/ExampleTasks.ts"
-import { createUgly, fillStatements, type UglyTasks } from "../../kit/console/UglyTasks.ts"
+import { createUgly, fillStatements, longSub, type UglyTasks } from "../../kit/console/UglyTasks.ts"
 import { ScriptedCore } from "../../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../../kit/ScriptedService.ts"
 import { internalToken, mint, Service } from "../../kit/Service.ts"
 import { startPostgres } from "../../kit/standalone.ts"
 
 const folder = path.resolve(process.argv[2] ?? ".screenshots")
+const wanted = process.argv[3] ?? ""
 
 /** The two pictures of the README. */
 const readme: Readonly<Record<string, string>> = {
@@ -44,21 +45,27 @@ const age = async (url: string, { canceled, completed, failed }: ExampleTasks) =
 
 const screensOf = (
   { completed, interrupted, processing }: ExampleTasks,
-  ugly: UglyTasks
+  ugly: UglyTasks,
+  schedule: string
 ): Readonly<Record<string, string>> => ({
   tasks: "/tasks",
   inbox: "/inbox",
   new: "/new",
   result: `/tasks/${completed}`,
   conversation: `/tasks/${completed}?tab=conversation`,
-  timeline: `/tasks/${interrupted}?tab=timeline`,
+  timeline: `/tasks/${completed}?tab=timeline`,
   webhooks: `/tasks/${completed}?tab=webhooks`,
   raw: `/tasks/${completed}?tab=raw`,
   interrupted: `/tasks/${interrupted}`,
   processing: `/tasks/${processing}`,
   "ugly-interrupted": `/tasks/${ugly.interrupted}`,
   "ugly-wide": `/tasks/${ugly.wide}`,
-  "ugly-failed": `/tasks/${ugly.failed}`
+  "ugly-failed": `/tasks/${ugly.failed}`,
+  schedules: "/schedules",
+  schedule,
+  "schedule-new": "/schedules/new",
+  "schedule-edit": `${schedule}/edit`,
+  usage: "/usage"
 })
 
 const operatorScreensOf = ({ interrupted }: UglyTasks): Readonly<Record<string, string>> => ({
@@ -69,9 +76,53 @@ const operatorScreensOf = ({ interrupted }: UglyTasks): Readonly<Record<string, 
   "ops-stuck": "/ops/stuck",
   "ops-clocks": "/ops/clocks",
   "ops-webhooks": "/ops/webhooks",
+  "ops-schedules": "/ops/schedules",
+  "ops-usage": "/ops/usage",
   "ops-cluster": "/ops/cluster",
   "ops-revocations": "/ops/revocations"
 })
+
+/** Schedules of a user, as tidy and as ugly as their tasks. Returns the path of one with runs. */
+const addSchedules = async (service: Service, token: string, url: string) => {
+  const task = { assistant_id: 3, input: [{ type: "text", text: "Summarize the reviews of the last day" }] }
+  const create = async (body: object): Promise<string> => {
+    const made = await service.call("POST", "/api/schedules", token, { type: "cron", cron: "0 9 * * *", task, ...body })
+    return made.body.id
+  }
+  const timezone = "Europe/Berlin"
+  const daily = await create({ name: "Reviews of the day", timezone })
+  await create({ name: "Stock report for the weekend", cron: "30 17 * * FRI", timezone })
+  const paused = await create({
+    name: "W".repeat(60),
+    cron: "0,7,14,21,28,35,42,49,56 0-6/2,8,10,12-22/3 1-7,15,20-31/2 * *"
+  })
+  await service.call("POST", `/api/schedules/${paused}/pause`, token, {
+    reason: "The supplier changes its catalogue. ".repeat(6)
+  })
+  const sql = postgres(url, { max: 1 })
+  for (const [index, outcome] of ["created", "missed", "failed", "skipped_overlap", "created"].entries()) {
+    await sql`INSERT INTO schedule_runs (schedule_id, scheduled_for, outcome, count, started_at, task_uuid, error)
+      VALUES (${daily}, date_trunc('day', now()) - make_interval(days => ${index}) + interval '8 hours', ${outcome}, 1,
+        CASE WHEN ${outcome} = 'created' THEN now() END, CASE WHEN ${outcome} = 'created' THEN gen_random_uuid() END,
+        CASE WHEN ${outcome} = 'failed' THEN 'The token service answered 503 for marta@shop.example: upstream connect error' END)`
+  }
+  await sql.end()
+  return `/schedules/${daily}`
+}
+
+/** Some weeks of usage, with long names of models. */
+const addUsage = async (url: string, subs: ReadonlyArray<string>) => {
+  const sql = postgres(url, { max: 1 })
+  for (const [user, sub] of subs.entries()) {
+    await sql`INSERT INTO usage_hours (sub, hour, assistant_id, model, tasks, completed, failed, canceled, input_tokens,
+        output_tokens, total_tokens, cached_input_tokens, reasoning_tokens, active_seconds, unpriced_tokens, unmetered_tasks)
+      SELECT ${sub}, date_trunc('hour', now()) - n * interval '9 hours', 1 + n % 3,
+        (ARRAY['claude-sonnet', 'a-model-with-a-rather-long-name-2026-11-01-preview', 'gpt'])[n % 3 + 1], n % 9, n % 9, 0, 0,
+        n * 72345 / ${user + 1}::int, n * 9123, n * 81468, 5, 6, n * 31, n * 81468, 0
+      FROM generate_series(1, 60) AS n`
+  }
+  await sql.end()
+}
 
 /** A day of history, as a small service has it. */
 const addHistory = async (url: string) => {
@@ -105,6 +156,7 @@ const photograph = async (
   })
   const page = await context.newPage()
   const shoot = async (name: string) => {
+    if (!name.includes(wanted)) return
     await page.waitForTimeout(700)
     const picture = path.join(folder, `${name}-${width}-${colorScheme}.png`)
     await page.screenshot({ path: picture })
@@ -119,6 +171,7 @@ const photograph = async (
   await page.getByRole("button", { name: "Log in", exact: true }).first().click()
   await page.getByRole("heading", { name: "Tasks" }).waitFor()
   for (const [name, address] of Object.entries(screens)) {
+    if (!name.includes(wanted)) continue
     await page.goto(`${url}/console${address}`)
     await shoot(name)
   }
@@ -129,6 +182,7 @@ const photograph = async (
   await page.getByRole("button", { name: "Log in" }).click()
   await page.getByRole("heading", { name: "Overview" }).waitFor()
   for (const [name, address] of Object.entries(operatorScreens)) {
+    if (!name.includes(wanted)) continue
     await page.goto(`${url}/console${address}`)
     await shoot(name)
   }
@@ -143,6 +197,7 @@ const service = await Service.start({
   DATABASE_URL: database.url,
   CORE_URL: core.url,
   WEBHOOK_ALLOW_PRIVATE: "true",
+  TOKEN_URL: "http://127.0.0.1:9",
   DATA_DIR: database.directory
 })
 const browser = await launch()
@@ -153,9 +208,19 @@ try {
   const ugly = await createUgly(service, core, token)
   await fill(database.url)
   await addHistory(database.url)
+  const schedule = await addSchedules(service, token, database.url)
+  await addUsage(database.url, ["marta@shop.example", longSub, "leo@shop.example"])
   for (const width of [390, 768, 1440]) {
     for (const theme of ["light", "dark"] as const) {
-      await photograph(browser, service.url, token, screensOf(tasks, ugly), operatorScreensOf(ugly), width, theme)
+      await photograph(
+        browser,
+        service.url,
+        token,
+        screensOf(tasks, ugly, schedule),
+        operatorScreensOf(ugly),
+        width,
+        theme
+      )
     }
   }
   console.log(`${fs.readdirSync(folder).length} pictures in ${folder}`)
