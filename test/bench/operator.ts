@@ -1,7 +1,9 @@
 /**
- * Measures the operator interface: pages through the tasks of all users and other searches in a large table, and create requests per
+ * Measures the operator interface: first the first page of each call with 200,000 tasks of one day, 5,000 of them failed for 12 causes.
+ * With more than 0 rows then pages through the tasks of all users and other searches in a large table, and create requests per
  * second with and without the two indexes of `tasks` that only operators need, alternately on the same database.
  */
+import { fillStatements } from "../kit/console/UglyTasks.ts"
 import { internalToken } from "../kit/Service.ts"
 import { compare, inQuantiles, numbersOf, startBench } from "./bench.ts"
 import { measureCreates } from "./creates.ts"
@@ -15,8 +17,59 @@ const { sql } = bench
 bench.core.respond = (request, response) => request.resume().on("end", () => response.writeHead(202).end())
 // A start of the service creates the tables.
 await (await bench.start()).stop()
-await fill(sql, rows, 10_000)
+const day = { tasks: 200_000, failures: 5000, sub: "marta@shop.example" }
+for (const statement of fillStatements(day)) await sql.unsafe(statement)
+await sql.unsafe("ANALYZE")
 const service = await bench.start()
+
+const read = async (address: string) => {
+  const startedAt = performance.now()
+  const { body, status } = await service.call("GET", `/internal/operator/${address}`, internalToken)
+  if (status !== 200) throw new Error(`${address} returned ${status}: ${JSON.stringify(body)}`)
+  return { body, time: performance.now() - startedAt }
+}
+
+const { body: { groups } } = await read("errors")
+console.log(`${groups.length} causes of ${day.failures} failures; ${(await read("stuck")).body.total} stuck tasks`)
+const [{ fingerprint, samples: [uuid] }] = groups
+const minute = new Date(Math.floor(Date.now() / 60_000) * 60_000)
+const hour = new Date(minute.getTime() - 3_600_000)
+for (
+  const address of [
+    "overview",
+    "tasks",
+    "tasks?status=failed",
+    "tasks?status=canceled",
+    "tasks?status=processing",
+    `tasks?sub=${day.sub}`,
+    "tasks?q=nothing",
+    "tasks?q=user-17",
+    `tasks?q=${uuid.slice(0, 8)}`,
+    `tasks?status=failed&fingerprint=${encodeURIComponent(fingerprint)}`,
+    `tasks/${uuid}`,
+    "errors",
+    "stuck",
+    "clocks",
+    `history?step=60&from=${hour.toISOString()}&to=${minute.toISOString()}`,
+    "origins",
+    "deliveries",
+    "cluster",
+    "revocations",
+    "schedules",
+    "usage?group_by=sub&order=tokens&limit=20"
+  ]
+) {
+  const times: Array<number> = []
+  for (let count = 0; count < 10; count++) times.push((await read(address)).time)
+  const most = Math.max(...times)
+  console.log(`${most < 300 ? "" : "SLOW "}${address}: ${inQuantiles(times)}, most ${most.toFixed(0)} ms`)
+}
+if (rows === 0) {
+  await service.stop()
+  await bench.close()
+}
+await sql.unsafe("TRUNCATE tasks CASCADE")
+await fill(sql, rows, 10_000)
 
 const to = new Date(Date.now() + 3_600_000)
 const range = `from=${new Date(to.getTime() - 31 * 86_400_000).toISOString()}&to=${to.toISOString()}`
