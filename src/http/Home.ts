@@ -1,6 +1,6 @@
 /**
  * `GET /`: a description of the service, its health and links, as a page for browsers, and as text for `curl` and the like. A request
- * that accepts neither gets 404. The page runs no script and loads nothing.
+ * that accepts neither gets 404. The page loads nothing; its only script copies the command.
  */
 import { Context, Effect } from "effect"
 import { Digest } from "effect/crypto"
@@ -20,7 +20,7 @@ h1 { margin: .75rem 0 .5rem; font-size: clamp(1.6rem, 6vw, 2.25rem); line-height
 h2 { margin: 2.5rem 0 .75rem; font-size: 1rem }
 p { margin: 0 0 1rem; color: var(--quiet); max-width: 38rem }
 a { color: var(--accent) }
-a:focus-visible, pre:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px }
+:is(a, pre, button):focus-visible { outline: 2px solid var(--accent); outline-offset: 2px }
 .health { display: inline-flex; align-items: center; gap: .5rem; margin: 0; font-size: .875rem; font-weight: 600 }
 .health::before { content: ""; width: .6rem; height: .6rem; border-radius: 50%; background: currentColor }
 .good { color: var(--good) } .bad { color: var(--bad) }
@@ -31,11 +31,26 @@ li a:hover { border-color: var(--accent) }
 li span { display: block; color: var(--quiet); font-size: .875rem }
 pre { margin: 0; padding: 1rem 1.125rem; overflow-x: auto; border: 1px solid var(--line); border-radius: .75rem; background: var(--card);
   font: .8125rem/1.6 ui-monospace, SFMono-Regular, Menlo, monospace; user-select: all; white-space: pre-wrap; overflow-wrap: anywhere }
+button { margin: .75rem 0 0; padding: .5rem 1rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--card);
+  color: var(--ink); font: inherit; cursor: pointer }
+button:hover { border-color: var(--accent) }
 `
 
-const headersWith = (styleHash: string) => ({
+/** The command can be selected without it. */
+const script = `
+const button = document.querySelector("button")
+if (button !== null && navigator.clipboard !== undefined) {
+  button.hidden = false
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.querySelector("pre").textContent)
+    button.textContent = "Copied"
+  })
+}
+`
+
+const headersWith = (styleHash: string, scriptHash: string) => ({
   "content-security-policy":
-    `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    `default-src 'none'; style-src 'sha256-${styleHash}'; script-src 'sha256-${scriptHash}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   "cache-control": "no-store",
   "referrer-policy": "no-referrer",
   vary: "Accept",
@@ -72,7 +87,8 @@ curl -s "http://${host}/api/tasks/$UUID?wait=10" -H "Authorization: Bearer $TOKE
 const firstTask = (host: string, token: string) => `
 <h2 id="try">Create your first task</h2>
 <p>The token belongs to the user “developer” and works on this machine for 30 days. The <a href="/docs">API reference</a> already has it.</p>
-<pre tabindex="0" aria-labelledby="try">${commands(host, token)}</pre>`
+<pre tabindex="0" aria-labelledby="try">${commands(host, token)}</pre>
+<button type="button" hidden>Copy the command</button>`
 
 const access = `
 <h2>Access</h2>
@@ -106,6 +122,7 @@ ${
 </nav>
 ${rest}
 </main>
+<script>${script}</script>
 </body>
 </html>
 `
@@ -144,7 +161,9 @@ export const layer = HttpRouter.use((router) =>
     const mint = yield* DevelopmentToken
     const shown = [...yield* HomeLinks, ...links]
     const digest = yield* Digest.Digest
-    const headers = headersWith(Base64.encode(yield* digest.digest(Digest.sha256, new TextEncoder().encode(styles))))
+    const hashOf = (text: string) =>
+      Effect.map(digest.digest(Digest.sha256, new TextEncoder().encode(text)), Base64.encode)
+    const headers = headersWith(yield* hashOf(styles), yield* hashOf(script))
     yield* router.add(
       "GET",
       "/",

@@ -18,7 +18,7 @@ export const observe = (isRead: boolean, isFailure: boolean) => {
 }
 
 /** Sends a request again with the next token when the service refuses the current one. */
-const fetchAsUser: typeof fetch = async (input, init = {}) => {
+export const fetchAsUser: typeof fetch = async (input, init = {}) => {
   const isRead = (init.method ?? "GET") === "GET"
   const headers = new Headers(init.headers)
   const isStream = headers.get("accept") === "text/event-stream"

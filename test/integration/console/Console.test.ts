@@ -2,7 +2,7 @@
 import { assert, describe, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../../kit/Browser.ts"
 import { ConsolePage } from "../../kit/console/ConsolePage.ts"
-import { freePort, Service } from "../../kit/Service.ts"
+import { freePort, mint, Service } from "../../kit/Service.ts"
 import { html, send, strangersTo } from "../../kit/strangers.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
@@ -15,8 +15,8 @@ const start = (settings: Readonly<Record<string, string>>) =>
 
 const headers = {
   "content-security-policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
-    + "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
+    + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
   "referrer-policy": "no-referrer",
@@ -67,6 +67,17 @@ describe("/console", () => {
     assert.strictEqual(limits.max_active_tasks, 5)
     assert.strictEqual(limits.file_bytes, 1_024_000 * 1024)
     assert.include(limits.formats, "xlsx")
+  })
+
+  it("lists the assistants of the backend for a user, and for nobody else", async () => {
+    const { body, status } = await service.call("GET", "/console/assistants.json", await mint("alice"))
+    assert.strictEqual(status, 200)
+    assert.deepInclude(body.data[0], { id: 1, name: "Rules" })
+    const refused = await fetch(`${service.url}/console/assistants.json`)
+    assert.deepStrictEqual([refused.status, refused.headers.get("www-authenticate")], [401, "Bearer"])
+    const alone = await start({ ASSISTANT_BACKEND_URL: "http://127.0.0.1:9" })
+    const none = await alone.call("GET", "/console/assistants.json", await mint("alice"))
+    assert.deepStrictEqual([none.status, none.body], [200, { data: [] }])
   })
 
   it("returns 404 for unknown assets, also for those outside of its folder, and 405 for other methods", async () => {
@@ -159,6 +170,31 @@ describe("a service with a development key, open to other origins", () => {
       assert.strictEqual(refused.status, 422, body)
       assert.property((await refused.json()).errors, "sub")
     }
+  })
+
+  it.skipIf(!hasBrowser)("shows its first view within 2 s over 400 ms and 50 KB/s", async () => {
+    const browser = await use(launch(), onTestFinished)
+    const opened = await ConsolePage.open(browser, development.url)
+    await fetch(`${development.url}/console`)
+    const network = await opened.page.context().newCDPSession(opened.page)
+    await network.send("Network.enable")
+    const throughput = 50 * 1024
+    await network.send("Network.emulateNetworkConditions", {
+      offline: false,
+      latency: 400,
+      downloadThroughput: throughput,
+      uploadThroughput: throughput
+    })
+    await opened.goto("/tasks")
+    await opened.heading("Log in")
+    const times = await opened.page.evaluate(() => [
+      performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity,
+      performance.now()
+    ])
+    assert.isBelow(times[0] ?? Infinity, 2000)
+    assert.isBelow(times[1] ?? Infinity, 4000)
+    assert.strictEqual(opened.requests.filter((url) => url.endsWith("/config.json")).length, 1)
+    opened.assertClean()
   })
 
   it.skipIf(!hasBrowser)("logs in as any user without a token", async () => {

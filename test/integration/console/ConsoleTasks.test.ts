@@ -29,7 +29,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     const { opened, page, token } = await logIn("creator")
     await page.keyboard.press("n")
     await opened.heading("New task")
-    await page.getByLabel("Assistant id").fill("1")
+    await page.getByLabel("Assistant", { exact: true }).selectOption("1")
     await page.getByLabel(/^Text/).fill("Look at the file")
     await page.getByLabel(/^Files/).setInputFiles({
       name: "notes.txt",
@@ -102,12 +102,55 @@ describe.skipIf(!hasBrowser)("the console", () => {
     opened.assertClean()
   })
 
+  it("plays a voice result, and copies code", async () => {
+    const { opened, page, token } = await logIn("listener")
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"])
+    // A second of silence.
+    const wav = Buffer.alloc(44 + 8000, 128)
+    wav.write("RIFF\x24\x1f\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0", "latin1")
+    wav.writeUInt32LE(8000, 24)
+    wav.writeUInt32LE(8000, 28)
+    wav.write("\x01\0\x08\0data", 32, "latin1")
+    wav.writeUInt32LE(wav.length - 8, 4)
+    wav.writeUInt32LE(8000, 40)
+    const form = new FormData()
+    form.append("file", new Blob([wav], { type: "audio/wav" }), "answer.wav")
+    const sent = await fetch(`${service.url}/api/files`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}` },
+      body: form
+    })
+    assert.strictEqual(sent.status, 201)
+    const { body: { uuid } } = await service.create(token, "Say it")
+    const output = [
+      { type: "voice", voice: await sent.json() },
+      { type: "text", text: "```js\nconst six = 2 * 3\n```" }
+    ]
+    await report(await runOf(uuid), { type: "completed", turn: { output, messages: [], metadata: {} } })
+    await opened.goto(`/tasks/${uuid}`)
+    const player = page.locator("audio")
+    await player.waitFor()
+    const duration = await player.evaluate((audio: HTMLAudioElement) =>
+      new Promise((resolve, reject) => {
+        audio.addEventListener("loadedmetadata", () => resolve(audio.duration))
+        audio.addEventListener("error", () => reject(new Error(audio.error?.message)))
+        audio.preload = "metadata"
+        audio.load()
+      })
+    )
+    assert.strictEqual(duration, 1)
+    await opened.button("Copy code").click()
+    assert.strictEqual(await page.evaluate(() => navigator.clipboard.readText()), "const six = 2 * 3")
+    opened.assertClean()
+  })
+
   it("shows the service's errors at their fields, and the tasks that hold the slots", async () => {
     const { opened, page, token } = await logIn("full")
     await opened.goto("/new")
     await opened.button("Create the task").click()
     await page.getByText("Must be given").waitFor()
     await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute("name"))).toBe("assistant_id")
+    await page.getByLabel("Assistant", { exact: true }).selectOption("Another, by its number…")
     await page.getByLabel("Assistant id").fill("0")
     await page.getByText("Must be given").waitFor({ state: "detached" })
     await page.getByLabel(/^Text/).fill("x")
@@ -182,7 +225,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
   it("requests another token over the page, keeps drafts, and sends the failed request again", async () => {
     const { opened, page, token } = await logIn("revoked")
     await opened.goto("/new")
-    await page.getByLabel("Assistant id").fill("1")
+    await page.getByLabel("Assistant", { exact: true }).selectOption("Rules (1)")
     await page.getByLabel(/^Text/).fill("typed before")
     await service.call("POST", "/internal/tokens/revoke", internalToken, { token })
     await opened.button("Create the task").click()

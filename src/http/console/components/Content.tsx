@@ -19,9 +19,9 @@ const loadBase = async () => {
   if (storageBase.value === undefined) storageBase.value = URL.parse(await client.files.url("")) ?? undefined
 }
 
-/** A link to a stored file. The policy of the page allows images of its own origin only. */
-const StoredFile = ({ isImage, name, path, type }: {
-  readonly isImage: boolean
+/** A link to a stored file. The policy of the page allows images and sound of its own origin only. */
+const StoredFile = ({ kind, name, path, type }: {
+  readonly kind: "image" | "sound" | "other"
   readonly name: string
   readonly path: string
   readonly type: string
@@ -44,10 +44,12 @@ const StoredFile = ({ isImage, name, path, type }: {
       </p>
     )
   }
+  const isOwn = storage?.origin === location.origin
   return (
     <figure class="file-figure">
-      {isImage && storage?.origin === location.origin
-        ? <img src={link} alt={name.slice(0, maxName)} loading="lazy" />
+      {isOwn && kind === "image" ? <img src={link} alt={name.slice(0, maxName)} loading="lazy" /> : null}
+      {isOwn && kind === "sound"
+        ? <audio src={link} controls preload="none" aria-label={name.slice(0, maxName)} />
         : null}
       <a class="file" href={link} target="_blank" rel="noopener noreferrer">{label}</a>
     </figure>
@@ -60,10 +62,15 @@ const fileIn = (item: unknown) => {
   const file = field(item, kind === "voice" ? "voice" : "file")
   const name = textField(file, "name")
   if (name === undefined) return undefined
+  const type = textField(file, "mime_type") ?? ""
   return {
     name,
-    isImage: kind === "image" || textField(file, "mime_type")?.startsWith("image/") === true,
-    type: textField(file, "mime_type") ?? "",
+    kind: kind === "image" || type.startsWith("image/")
+      ? "image" as const
+      : kind === "voice" || type.startsWith("audio/")
+      ? "sound" as const
+      : "other" as const,
+    type,
     path: textField(field(file, "provider_data"), "path") ?? ""
   }
 }

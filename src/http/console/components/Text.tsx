@@ -3,6 +3,7 @@ import { lexer, type Token, type Tokens } from "marked"
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { addressOf, maxAddress } from "../links.ts"
+import { CopyButton } from "./Basics.tsx"
 
 /** Characters that are shown and parsed before the user expands the text. */
 const maxCharacters = 100_000
@@ -40,7 +41,12 @@ const Link = ({ children, to }: { readonly to: string; readonly children: Compon
   )
 }
 
-const Code = ({ text }: { readonly text: string }) => <pre tabIndex={0}><code>{text}</code></pre>
+const Code = ({ text }: { readonly text: string }) => (
+  <div class="code-block">
+    <pre tabIndex={0}><code>{text}</code></pre>
+    <CopyButton what="code" text={() => text} />
+  </div>
+)
 
 const Table = ({ align, depth, header, rows }: Tokens.Table & { readonly depth: number }) => {
   const cells = (row: ReadonlyArray<Tokens.TableCell>, Cell: "th" | "td") =>

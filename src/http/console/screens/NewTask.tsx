@@ -7,6 +7,8 @@ import type { CreateTask, InputItem } from "../../client/promise/Types.ts"
 import { submitting } from "../actions.ts"
 import { active } from "../active.ts"
 import { client, readTask } from "../api.ts"
+import * as assistants from "../assistants.ts"
+import { AssistantField } from "../components/AssistantField.tsx"
 import { Age, Field, IconButton, shortId, Status } from "../components/Basics.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
@@ -37,7 +39,7 @@ const loadForm = (): TaskForm => {
   const texts = isFields(kept)
     ? Object.entries(kept).filter(([name, value]) => name in emptyForm && typeof value === "string")
     : []
-  const assistant_id = preferences.read(preferences.local, "assistant") ?? ""
+  const [assistant_id = ""] = assistants.recent()
   const after = query.value.get("after")
   return { ...emptyForm, assistant_id, ...Object.fromEntries(texts), ...(after === null ? {} : { after }) }
 }
@@ -134,7 +136,7 @@ const useCreate = (form: TaskForm, { carried, files, items, voice }: Parts) => {
       const { uuid } = await client.tasks.create(body, { idempotencyKey: key, maxRetries: 0 })
       preferences.write(preferences.tab, draftName, null)
       keepItems([])
-      preferences.write(preferences.local, "assistant", form.assistant_id)
+      assistants.remember(form.assistant_id.trim())
       notify("Task created")
       active.refresh()
       navigate(`/tasks/${uuid}`)
@@ -243,15 +245,12 @@ const Form = ({ carried, initial, isDraft, items: given }: {
       }}
       onPaste={(event) => addFiles(files, event.clipboardData?.files)}
     >
-      <Text
-        editing={editing}
-        name="assistant_id"
-        label="Assistant id"
-        isRequired
-        inputMode="numeric"
-        hint="The number of the assistant that does the task. The last one is remembered."
+      <AssistantField
+        value={form.assistant_id}
+        error={errors.assistant_id}
+        onChange={(id) => editing.change("assistant_id", id)}
       />
-      <Text editing={editing} name="text" label="Text" rows={5} />
+      <Text editing={editing} name="text" label="Text" isRequired rows={5} />
       {items.value.length === 0 ? null : <EarlierFiles items={items} />}
       <div class="columns">
         <Field label="Files" error={errors.files} hint="Drop them anywhere on the page, or paste them here.">

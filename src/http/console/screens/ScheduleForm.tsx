@@ -5,12 +5,13 @@ import type { Schedule } from "../../client/promise/SchedulesResource.ts"
 import { randomId } from "../../client/promise/Transport.ts"
 import { submitting, useAction } from "../actions.ts"
 import { client } from "../api.ts"
+import * as assistants from "../assistants.ts"
+import { AssistantField } from "../components/AssistantField.tsx"
 import { Field, Segments, shortId, TextField, type TextFieldProps } from "../components/Basics.tsx"
 import { Moments } from "../components/Schedules.tsx"
 import { Loaded, messageOf, Problem, Screen } from "../components/Screen.tsx"
 import { notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
-import * as preferences from "../preferences.ts"
 import { href, navigate } from "../Router.ts"
 import {
   bodyOf,
@@ -264,7 +265,7 @@ const useSave = (form: ScheduleForm, before: Schedule | undefined) => {
       const { id } = before === undefined
         ? await client.schedules.create(bodyOf(form), { idempotencyKey: key, maxRetries: 0 })
         : await client.schedules.update(before.id, changesOf(form, before), { maxRetries: 0 })
-      preferences.write(preferences.local, "assistant", form.assistant_id)
+      assistants.remember(form.assistant_id.trim())
       notify(before === undefined ? "Schedule created" : "Schedule changed")
       navigate(`/schedules/${id}`)
     } catch (failure) {
@@ -312,7 +313,11 @@ const Form = ({ before, initial }: { readonly initial: ScheduleForm; readonly be
             <p class="preview-words">{momentWords(new Date(form.run_at).toISOString(), ownZone())}</p>}
         </>
       )}
-      <Text editing={editing} name="assistant_id" label="Assistant id" isRequired inputMode="numeric" />
+      <AssistantField
+        value={form.assistant_id}
+        error={editing.errors.assistant_id}
+        onChange={(id) => editing.change("assistant_id", id)}
+      />
       <Text editing={editing} name="text" label="Text" isRequired rows={5} hint="What each task asks for." />
       <More editing={editing} isNew={before === undefined} />
       {error === undefined ? null : <Problem error={error} />}
@@ -332,7 +337,7 @@ export const NewSchedule = () => (
       initial={{
         ...emptyForm,
         timezone: ownZone(),
-        assistant_id: preferences.read(preferences.local, "assistant") ?? ""
+        assistant_id: assistants.recent()[0] ?? ""
       }}
     />
   </Screen>

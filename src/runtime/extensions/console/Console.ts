@@ -1,13 +1,17 @@
 /** The web page at `/console`, its assets and its configuration. The policy allows no other origin and no text as HTML. */
-import { ByteSize, Duration, Effect, Fiber, Layer, Option, Schema } from "effect"
+import { ByteSize, Duration, Effect, Fiber, Layer, Option, Redacted, Schema } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isAtMostCharacters } from "../../../domain/Fields.ts"
 import * as FileFormat from "../../../domain/FileFormat.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { Audience } from "../../../http/Audience.ts"
+import { Unauthorized } from "../../../http/contract/Errors.ts"
+import { CurrentCaller } from "../../../http/contract/Middleware.ts"
 import { DevelopmentToken, isOfThisMachine } from "../../../http/DevelopmentToken.ts"
 import { Extensions, type Route } from "../../../http/ExtensionRoutes.ts"
+import { bearerOf, makeAuthenticate } from "../../../http/handlers/Authorization.ts"
 import { pathOf } from "../../../http/Routes.ts"
+import { AssistantBackend } from "../../../services/files/AssistantBackend.ts"
 import { commaList, parsed, setting } from "../../../services/timing/Setting.ts"
 import { Settings } from "../../../services/timing/Settings.ts"
 import type { Extension } from "../../Extension.ts"
@@ -17,8 +21,8 @@ import type { Asset } from "./ConsoleBundle.ts"
 
 const headers = {
   "content-security-policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
+    + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
   "referrer-policy": "no-referrer",
@@ -55,6 +59,21 @@ const nameOf = (request: HttpServerRequest.HttpServerRequest) => {
   const path = pathOf(request).slice(prefix.length + 1)
   return path.includes(".") ? path : page
 }
+
+/** The assistants that the backend lists for the user; none when it cannot be asked. */
+const makeAssistants = Effect.gen(function*() {
+  const authenticate = yield* makeAuthenticate
+  const backend = yield* AssistantBackend
+  const list = Effect.gen(function*() {
+    const { token } = yield* CurrentCaller
+    return json({ data: yield* Effect.orElseSucceed(backend.assistants(token), () => []) })
+  })
+  return (request: HttpServerRequest.HttpServerRequest) =>
+    Effect.catch(
+      authenticate(list, Redacted.make(bearerOf(request))),
+      (refused) => Effect.succeed(json({ message: refused.message }, refused instanceof Unauthorized ? 401 : 503))
+    )
+})
 
 const allAudiences = ["users", "operators"] as const
 type ConsoleAudience = typeof allAudiences[number]
@@ -114,6 +133,7 @@ const layer = (wanted: ReadonlyArray<ConsoleAudience>) =>
           limits
         })
       yield* router.add("GET", `${prefix}/*`, serve)
+      if (configured.includes("users")) yield* router.add("GET", `${prefix}/assistants.json`, yield* makeAssistants)
       yield* router.add("GET", `${prefix}/config.json`, (request) => Effect.sync(() => describe(request)))
       if (mint !== undefined) yield* router.add("POST", `${prefix}/dev-login`, (request) => login(mint, request))
     })
