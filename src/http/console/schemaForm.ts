@@ -70,6 +70,9 @@ const hintOf = (schema: unknown): string | undefined => {
     const bound = field(schema, keyword)
     return typeof bound === "number" || typeof bound === "string" ? [rules[keyword]?.(bound)] : []
   })
+  // A choice of texts is a select; other choices are typed.
+  const choices = optionsOf(schema) === undefined ? listField(schema, "enum") : []
+  if (choices.length > 0) limits.push(`One of ${choices.map((choice) => JSON.stringify(choice)).join(", ")}`)
   const text = [textField(schema, "description"), limits.join(", ")].filter(Boolean).join(" · ")
   return text === "" ? undefined : text.slice(0, maxHint)
 }

@@ -158,6 +158,12 @@ describe("answers by a schema", () => {
     ["pattern", "order", "2026-11-b-0417", /Must match/],
     ["format email", "contact", "marta@", /An email address/],
     ["format date", "due", "2026-02-30", /A date like/],
+    ["format uuid", "reference", "17", /A UUID/],
+    ["format uri", "tracking", "nowhere", /An address like/],
+    ["format time", "pickup", "25:61", /A time like/],
+    ["format date-time", "decided", "2026-11-23", /A moment like/],
+    ["const", "currency", "USD", /Must be "EUR"/],
+    ["enum of numbers", "priority", "9", /Must be one of the choices/],
     ["enum", "shipping", "pigeon", /Must be one of the choices/],
     ["minItems", "tags", [], /Choose at least 1/],
     ["maxItems", "tags", ["lost", "damaged", "late"], /Choose at most 2/],
@@ -175,6 +181,11 @@ describe("answers by a schema", () => {
       assert.match(read.problems[at] ?? "", message)
     })
   }
+
+  it("name the choices that are typed", () => {
+    const hints = fieldsOf(boundedSchema)?.flatMap(({ hint, label }) => label === "Priority" ? [hint] : [])
+    assert.deepStrictEqual(hints, ["One of 1, 2, 3"])
+  })
 
   it("are checked however they are typed, and by rules that no field shows", () => {
     const schema = {

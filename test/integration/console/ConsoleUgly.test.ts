@@ -55,6 +55,9 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     const addresses = [
       "/tasks",
       "/inbox",
+      `/new?again=${tasks.interrupted}`,
+      `/tasks/${tasks.wide}?tab=conversation`,
+      `/tasks/${tasks.wide}?tab=raw`,
       `/tasks/${tasks.interrupted}`,
       `/tasks/${tasks.wide}`,
       `/tasks/${tasks.failed}`
@@ -132,6 +135,9 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     await page.getByRole("listitem").filter({ hasText: "no progress" }).getByRole("link", { name: "Look" }).click()
     await opened.heading("Stuck")
     await page.getByText("30 tasks").waitFor()
+    await opened.button("Cancel…").first().click()
+    await opened.button("Cancel the task").click()
+    await page.getByText("29 tasks").waitFor()
     opened.assertClean()
     await opened.close()
   })
@@ -192,11 +198,24 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     await fill("Reason for the books", "Lost by the carrier")
     const wrong = [
       ["Amount in EUR", "999", "At most 189.9", "189.9"],
+      ["Amount in EUR", "0", "At least 0.01", "189.9"],
+      ["Amount in EUR", "1.005", "A multiple of 0.01", "189.9"],
+      ["Amount in EUR", "12,50", "Must be a number", "189.9"],
       ["Parcels", "0", "More than 0", "1"],
+      ["Parcels", "10", "Less than 10", "1"],
+      ["Parcels", "1.5", "Must be a whole number", "1"],
+      ["Reason for the books", "x".repeat(81), "At most 80 characters", "Lost by the carrier"],
       ["Reason for the books", "lost", "At least 10 characters", "Lost by the carrier"],
       ["Order", "17", "Must match", "2026-11-B-0417"],
       ["Contact", "nobody", "An email address", "marta@shop.example"],
       ["Pay until", "2026-02-30", "A date like", "2026-12-01"],
+      ["Reference", "17", "A UUID", ""],
+      ["Tracking page", "nowhere", "An address like", ""],
+      ["Pick up at", "25:61", "A time like", ""],
+      ["Decided at", "yesterday", "A moment like", ""],
+      ["Priority", "9", "Must be one of the choices", ""],
+      ["Currency", "USD", "Must be \"EUR\"", ""],
+      ["City", "Y", "At least 2 characters", ""],
       ["Street", "Main road", "Must be given", ""]
     ] as const
     for (const [label, value, message, right] of wrong) {
@@ -207,6 +226,11 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
       assert.strictEqual(await page.locator(".field-error").count(), 1, label)
       await fill(label, right)
     }
+    const labels = ["lost", "damaged", "late"].map((name) => question.getByRole("checkbox", { name, exact: true }))
+    for (const label of labels) await label.check()
+    await opened.button("Send answer").click()
+    await page.locator(".field-error", { hasText: "Choose at most 2" }).waitFor()
+    for (const label of labels) await label.uncheck()
     assert.strictEqual(opened.requests.filter((url) => url.endsWith("/tool-results")).length, 0)
     await opened.button("Send answer").click()
     const resumed = await runOf(tasks.interrupted, run)

@@ -34,6 +34,12 @@ export const boundedSchema = {
     order: { type: "string", title: "Order", pattern: "^2026-[0-9]{2}-[A-Z]-[0-9]{4}$" },
     contact: { type: "string", title: "Contact", format: "email" },
     due: { type: "string", title: "Pay until", format: "date" },
+    reference: { type: "string", title: "Reference", format: "uuid" },
+    tracking: { type: "string", title: "Tracking page", format: "uri" },
+    pickup: { type: "string", title: "Pick up at", format: "time" },
+    decided: { type: "string", title: "Decided at", format: "date-time" },
+    priority: { type: "integer", title: "Priority", enum: [1, 2, 3] },
+    currency: { type: "string", title: "Currency", const: "EUR" },
     shipping: {
       enum: ["standard", "express", "Abholung in der Filiale am Hauptbahnhof, Gleis 7 🚉", "استلام من المتجر"]
     },
