@@ -30,3 +30,16 @@ export const parse = (text: string): { readonly value: unknown } | undefined => 
     return undefined
   }
 }
+
+const maxAsk = 300
+
+/** The beginning of what a request asks, in one line; empty when it has no text. */
+export const askOf = (request: unknown, maxLength = maxAsk): string => {
+  const texts = listField(request, "input").map((item) => textField(item, "text")?.slice(0, maxLength * 4) ?? "")
+  const text = texts.join(" ").replaceAll(/\s+/g, " ").trim()
+  return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text
+}
+
+/** Whether a request is no more than the line of `askOf`. */
+export const isAskOf = (request: unknown): boolean =>
+  listField(request, "input").length === 1 && textField(listField(request, "input")[0], "text") === askOf(request)

@@ -69,11 +69,13 @@ const named = 3
 /** Counts of the last ten minutes. */
 type Recent = (name: HistoryName) => number
 
+const ageInWords = (minutes: number) => minutes < 120 ? `${minutes} minutes` : `${Math.floor(minutes / 60)} hours`
+
 const stuckMessage = ({ at, stuck: { oldest, total } }: Facts) =>
   oldest !== null
   && `${total === 1 ? "A run has" : `${total} runs have`} made no progress for 15 minutes, the oldest for ${
-    Math.round((at - oldest) / 60_000_000)
-  } minutes.`
+    ageInWords(Math.round((at - oldest) / 60_000_000))
+  }.`
 
 const failureMessage = (recent: Recent) => {
   const [failed, ended] = [recent("failed"), recent("failed") + recent("completed")]

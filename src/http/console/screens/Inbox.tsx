@@ -5,10 +5,12 @@ import { client, readTask, type TaskVersion } from "../api.ts"
 import { AnswerForm } from "../components/AnswerForm.tsx"
 import { Age, shortId } from "../components/Basics.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
+import { askOf, listField } from "../json.ts"
 import { useKeys } from "../keys.ts"
 import { usePoll } from "../poll.ts"
 import { href } from "../Router.ts"
 import { schemasOf } from "../schemaForm.ts"
+import { Result } from "./task/Result.tsx"
 
 /** Tasks that are read with their deadlines; more are in the task list. */
 const maxShown = 25
@@ -43,8 +45,8 @@ const Entry = ({ onDone, task }: { readonly task: Task; readonly onDone: () => v
   <section class="entry" aria-labelledby={`task-${task.uuid}`}>
     <header>
       <h2 id={`task-${task.uuid}`}>
-        <a href={href(`/tasks/${task.uuid}`)} data-row="">
-          Task <code>{shortId(task.uuid)}</code>
+        <a href={href(`/tasks/${task.uuid}`)} data-row="" title={task.uuid}>
+          <bdi>{askOf(task.request, 120) || `Task ${shortId(task.uuid)}`}</bdi>
         </a>
       </h2>
       {task.waiting_on == null ? null : (
@@ -53,6 +55,13 @@ const Entry = ({ onDone, task }: { readonly task: Task; readonly onDone: () => v
         </p>
       )}
     </header>
+    {listField(task.turn, "output").length === 0 ?
+      null :
+      (
+        <section class="said" aria-label="What the model said" tabIndex={0}>
+          <Result task={task} />
+        </section>
+      )}
     <AnswerForm task={task} schemas={schemasOf(task)} onDone={onDone} />
   </section>
 )

@@ -13,6 +13,7 @@ import { JsonTree } from "../components/JsonTree.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { Tabs } from "../components/Tabs.tsx"
 import { LongText } from "../components/Text.tsx"
+import { askOf } from "../json.ts"
 import { useKeys } from "../keys.ts"
 import { followTask, type LiveTask } from "../live.ts"
 import { announce, copy, notify } from "../messages.ts"
@@ -61,26 +62,31 @@ const needs = {
   tool_results: "to answer the tool calls"
 }
 
-const Facts = ({ task }: { readonly task: Task }) => {
-  const { completed_at: end, created_at: start, metadata = {}, usage, waiting_on: waiting } = task
-  return (
-    <dl class="facts">
-      <Fact term="Status">
-        <Status status={task.status} />
+/** What a visitor has to know first. */
+const Present = ({ task: { status, waiting_on: waiting } }: { readonly task: Task }) => (
+  <>
+    <Fact term="Status">
+      <Status status={status} />
+    </Fact>
+    {waiting == null ? null : (
+      <Fact term="Waits for">
+        {waiting.party === "client" ? "you" : "the core"} {needs[waiting.for]}, until <Moment at={waiting.until} />{" "}
+        (<Age at={waiting.until} />)
       </Fact>
+    )}
+  </>
+)
+
+const Past = ({ task }: { readonly task: Task }) => {
+  const { completed_at: end, created_at: start, metadata = {}, usage } = task
+  return (
+    <>
       <Fact term="Created">
         <Moment at={start} />
       </Fact>
       <Fact term={end === null ? "Running for" : "Took"}>
         <Took from={start} to={end} />
       </Fact>
-      {waiting == null ? null : (
-        <Fact term="Waits for">
-          {waiting.party === "client" ? "you" : "the core"} {needs[waiting.for]}, until <Moment at={waiting.until} />
-          {" "}
-          (<Age at={waiting.until} />)
-        </Fact>
-      )}
       {usage == null || usage.source === "none" ? null : (
         <Fact term="Tokens">
           {usage.input_tokens.toLocaleString("en")} in, {usage.output_tokens.toLocaleString("en")} out
@@ -96,7 +102,7 @@ const Facts = ({ task }: { readonly task: Task }) => {
           ))}
         </Fact>
       )}
-    </dl>
+    </>
   )
 }
 
@@ -129,14 +135,22 @@ const Question = ({ live, task }: { readonly task: Task; readonly live: LiveTask
       <Result task={task} />
     </section>
     <AnswerForm task={task} schemas={schemasOf(task)} onDone={live.refresh} />
+    <dl class="facts">
+      <Past task={task} />
+    </dl>
   </>
 )
 
 const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask }) => {
   useEffect(() => announce(`Task is ${wordOf(task.status).toLowerCase()}`), [task.status])
+  const ask = askOf(task.request)
   return (
     <>
-      <Facts task={task} />
+      {ask === "" ? null : <p class="ask" dir="auto">{ask}</p>}
+      <dl class="facts">
+        <Present task={task} />
+        {task.status === "interrupted" ? null : <Past task={task} />}
+      </dl>
       {task.error === null ? null : <Ending text={task.error} isCanceled={task.status === "canceled"} />}
       {task.status === "interrupted" ? <Question task={task} live={live} /> : null}
       <Tabs

@@ -29,7 +29,7 @@ const Row = ({ count, node, onMove }: {
   readonly onMove: () => void
 }) => (
   <tr>
-    <th scope="row">
+    <th scope="row" class="cell-node">
       <bdi>{node.address}</bdi> {node.is_self ? <span class="detail">serves this page</span> : null}
     </th>
     <Cell label="State">

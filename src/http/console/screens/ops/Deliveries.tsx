@@ -14,7 +14,7 @@ export type Redelivered = Views.Redelivered
 const attemptOf = ({ attempts }: Delivery) => {
   const last = attempts.at(-1)
   const outcome = last === undefined ? "" : [last.response_status, last.error].filter((part) => part !== null).join(" ")
-  return `${attempts.length}${outcome === "" ? "" : `, ${outcome}`}`
+  return `${attempts.length}${outcome === "" ? "" : `, the last: ${outcome}`}`
 }
 
 export const inWords = ({ needs_secret: needsSecret, owed }: Redelivered): string =>

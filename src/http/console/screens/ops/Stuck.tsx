@@ -1,12 +1,14 @@
 /** What does not move: tasks whose core has reported nothing for a while, why, and what to do about each. */
+import { useState } from "preact/hooks"
 import { duration } from "../../clock.ts"
 import { Age, Status } from "../../components/Basics.tsx"
 import { useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
-import { queryOf } from "../../operator.ts"
+import { mayChange, queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href } from "../../Router.ts"
+import { Cancel } from "./Task.tsx"
 
 type Run = Views.Stuck["data"][number]
 
@@ -16,16 +18,16 @@ const adviceOf = ({ status, waiting_on: waiting }: Run): readonly [why: string, 
   if (waiting?.silent_since !== undefined) {
     return [
       `The core is silent, and got it again ${waiting.hand_overs ?? 0}×`,
-      "It is handed over again by itself. If the core is well, withdraw it."
+      "It is handed over again by itself. If the core is well, cancel it."
     ]
   }
   return [
     "The core has reported nothing",
-    "The core may have lost it: look there, or withdraw it so that its user can run it again."
+    "The core may have lost it: look there, or cancel it, so that its user can run it again."
   ]
 }
 
-const Row = ({ run }: { readonly run: Run }) => {
+const Row = ({ onCancel, run }: { readonly run: Run; readonly onCancel: () => void }) => {
   const [why, help] = adviceOf(run)
   return (
     <tr>
@@ -46,15 +48,23 @@ const Row = ({ run }: { readonly run: Run }) => {
         </a>
       </Cell>
       <Cell label="Fails">{run.waiting_on === null ? "–" : <Age at={run.waiting_on.until} />}</Cell>
+      {mayChange()
+        ? (
+          <td class="cell-action">
+            <button type="button" class="button danger" onClick={onCancel}>Cancel…</button>
+          </td>
+        )
+        : null}
     </tr>
   )
 }
 
 export const OpsStuck = () => {
   const { polled, refresh } = useRows<Views.Stuck>(() => "/stuck")
+  const [canceling, setCanceling] = useState<Run>()
   return (
     <Screen title="Stuck">
-      <p class="lead">Runs without a sign of life for 10 minutes, the longest first. Open one to withdraw it.</p>
+      <p class="lead">Runs without a sign of life for 10 minutes, the longest first.</p>
       <Loaded polled={polled} refresh={refresh}>
         {({ complete, data, total }) =>
           data.length === 0
@@ -68,13 +78,24 @@ export const OpsStuck = () => {
                 </p>
                 <Rows
                   caption="Stuck tasks, without progress for longest first"
-                  columns={["Status", "Task", "No progress for", "Why", "User", "Fails"]}
+                  columns={[
+                    "Status",
+                    "Task",
+                    "No progress for",
+                    "Why",
+                    "User",
+                    "Fails",
+                    ...mayChange() ? ["Action"] : []
+                  ]}
                 >
-                  {data.map((run) => <Row key={run.uuid} run={run} />)}
+                  {data.map((run) => <Row key={run.uuid} run={run} onCancel={() => setCanceling(run)} />)}
                 </Rows>
               </div>
             )}
       </Loaded>
+      {canceling === undefined
+        ? null
+        : <Cancel task={canceling} onDone={refresh} onClose={() => setCanceling(undefined)} />}
     </Screen>
   )
 }

@@ -92,8 +92,8 @@ const ContentSection = ({ uuid }: { readonly uuid: string }) => {
   )
 }
 
-const Cancel = ({ onClose, onDone, task }: {
-  readonly task: Detail
+export const Cancel = ({ onClose, onDone, task }: {
+  readonly task: Pick<Detail, "uuid" | "sub">
   readonly onClose: () => void
   readonly onDone: () => void
 }) => {
@@ -131,7 +131,7 @@ export const OpsTask = ({ uuid }: { readonly uuid: string }) => {
         </>
       }
       actions={mayCancel
-        ? <button type="button" class="button danger" onClick={() => setAsking(true)}>Cancel</button>
+        ? <button type="button" class="button danger" onClick={() => setAsking(true)}>Cancel…</button>
         : undefined}
     >
       <Loaded polled={state.value} refresh={refresh}>

@@ -4,7 +4,7 @@ import { Item } from "../../components/Content.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
 import { Paged } from "../../components/Paged.tsx"
 import { Empty } from "../../components/Screen.tsx"
-import { field, lengthOf, listField, textField } from "../../json.ts"
+import { field, isAskOf, lengthOf, listField, textField } from "../../json.ts"
 
 /** The model and its tokens, as far as the assistant reports them. */
 const Usage = ({ metadata }: { readonly metadata: unknown }) => {
@@ -15,7 +15,7 @@ const Usage = ({ metadata }: { readonly metadata: unknown }) => {
     typeof tokens === "number" ? `${tokens.toLocaleString("en")} tokens` : undefined
   ]
   const known = parts.filter((part) => part !== undefined).map((part) => part.slice(0, 200))
-  return known.length === 0 ? null : <p class="usage">{known.join(" · ")}</p>
+  return known.length === 0 ? null : <p class="model">{known.join(" · ")}</p>
 }
 
 /** Shows the request of the task until there is output. */
@@ -34,7 +34,7 @@ export const Result = ({ task }: { readonly task: Task }) => {
   if (output.length === 0) {
     return (
       <>
-        {task.request == null ? null : <Request request={task.request} />}
+        {task.request == null || isAskOf(task.request) ? null : <Request request={task.request} />}
         {task.status === "interrupted"
           ? null
           : <Empty title={isTerminal(task) ? "The task ended without output" : "No output yet"} />}
@@ -43,7 +43,7 @@ export const Result = ({ task }: { readonly task: Task }) => {
   }
   return (
     <div class="result">
-      {task.status === "completed" ?
+      {task.status === "completed" || task.status === "interrupted" ?
         null :
         (
           <p class="partial">
