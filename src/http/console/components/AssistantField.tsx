@@ -26,6 +26,7 @@ const Named = ({ all, error, onChange, onOther, value }: AssistantFieldProps & {
           onChange={({ currentTarget: { value: id } }) => id === other ? onOther() : onChange(id)}
         >
           <option value="">Choose…</option>
+          {value === "" || chosen !== undefined ? null : <option value={value}>{value}</option>}
           {all.map(({ id, name }) => <option key={id} value={id}>{name === "" ? id : `${name} (${id})`}</option>)}
           <option value={other}>Another, by its number…</option>
         </select>
@@ -37,17 +38,11 @@ const Named = ({ all, error, onChange, onOther, value }: AssistantFieldProps & {
 export const AssistantField = (props: AssistantFieldProps) => {
   const { error, onChange, value } = props
   const all = listed.value
-  // The control stays the same while an id is typed.
+  // The control stays the same while an id is typed; before the list is known it has the focus of an error.
   const startsNamed = useMemo(() => value === "" || all?.some(({ id }) => id === value), [all === undefined])
   const [isOther, setOther] = useState<boolean>()
   useEffect(() => void load(), [])
-  if (all === undefined) {
-    return (
-      <Field label="Assistant" isRequired>
-        {(control) => <select {...control} disabled aria-busy="true" />}
-      </Field>
-    )
-  }
+  if (all === undefined) return <Named {...props} all={[]} onOther={() => setOther(true)} />
   const isNumber = all.length === 0 || (isOther ?? startsNamed !== true)
   if (!isNumber) return <Named {...props} all={all} onOther={() => setOther(true)} />
   const others = recent().filter((id) => id !== value)

@@ -3,7 +3,7 @@ import { lexer, type Token, type Tokens } from "marked"
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { addressOf, maxAddress } from "../links.ts"
-import { CopyButton } from "./Basics.tsx"
+import { copy } from "../messages.ts"
 
 /** Characters that are shown and parsed before the user expands the text. */
 const maxCharacters = 100_000
@@ -44,7 +44,9 @@ const Link = ({ children, to }: { readonly to: string; readonly children: Compon
 const Code = ({ text }: { readonly text: string }) => (
   <div class="code-block">
     <pre tabIndex={0}><code>{text}</code></pre>
-    <CopyButton what="code" text={() => text} />
+    <button type="button" class="button quiet" aria-label="Copy code" onClick={() => void copy("Code", text)}>
+      Copy
+    </button>
   </div>
 )
 
