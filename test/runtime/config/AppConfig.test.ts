@@ -17,7 +17,7 @@ it.effect("reports every wrong setting once, in one message", () =>
       "  RETENTION: Expected a valid Duration string",
       "  CLUSTER: Expected \"true\" | \"yes\" | \"on\" | \"1\" | \"y\" | \"false\" | \"no\" | \"off\" | \"0\" | \"n\"",
       "  JWT: JWT_SECRET must have 32 bytes or more",
-      "  FACADES: must be off, or a list of openai, mcp"
+      "  FACADES: must be off, or a list of openai, mcp, a2a"
     ])
   }))
 
