@@ -123,7 +123,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     assert.strictEqual(sent.status, 201)
     const { body: { uuid } } = await service.create(token, "Say it")
     const output = [
-      { type: "voice", voice: await sent.json() },
+      { type: "voice", voice: (await sent.json()).file },
       { type: "text", text: "```js\nconst six = 2 * 3\n```" }
     ]
     await report(await runOf(uuid), { type: "completed", turn: { output, messages: [], metadata: {} } })
