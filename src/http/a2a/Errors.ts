@@ -39,7 +39,7 @@ const codes = {
   VERSION_NOT_SUPPORTED: -32009
 } as const
 
-class Refused extends Schema.TaggedError<Refused>()("A2aRefused", {
+export class Refused extends Schema.TaggedError<Refused>()("A2aRefused", {
   code: Schema.Int,
   reason: Schema.String,
   message: Schema.String,

@@ -6,7 +6,7 @@ import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import * as RawJson from "../../domain/RawJson.ts"
 import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import { type BodyKind, decodeBytes, kind } from "../handlers/body/JsonBody.ts"
-import { invalidParams, ofParams } from "./Errors.ts"
+import { invalidParams, ofParams, type Refused } from "./Errors.ts"
 
 /** The extension for tools that the client runs. */
 export const clientTools = "urn:async-task-service:a2a:client-tools:v1"
@@ -105,7 +105,7 @@ const none = new RawJson.RawJson(Kind.object, OpaqueJson.encode("{}"))
 export const decode = <A>(kind: BodyKind<A>, params: RawJson.RawJson = none) =>
   Effect.mapError(decodeBytes(kind, params.bytes), ofParams)
 
-export const decodeResults = (data: RawJson.RawJson) =>
+export const decodeResults = (data: RawJson.RawJson): Effect.Effect<typeof Results.Type, Refused> =>
   Effect.mapError(
     decodeBytes(results, data.bytes),
     ({ message }) => invalidParams("message.parts", `Expected data with tool_results: ${message}`)
