@@ -31,7 +31,7 @@ const post = async (body: string, headers: Record<string, string> = {}) => {
     method: "POST",
     body,
     headers: { authorization: `Bearer ${internalToken}`, ...headers },
-    signal: AbortSignal.timeout(50_000)
+    signal: AbortSignal.timeout(20_000)
   })
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
