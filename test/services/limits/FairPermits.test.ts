@@ -54,6 +54,21 @@ describe("FairPermits", () => {
       yield* c.release
     }))
 
+  it.effect("grants to any number of waiters that release in the turn of the grant", () =>
+    Effect.gen(function*() {
+      const permits = FairPermits.make({ total: 1, perHolder: 1 })
+      const scope = yield* Scope.make()
+      yield* Scope.provide(permits.take("a", 1), scope)
+      const waiters = yield* Effect.forEach(
+        Array.from({ length: 20_000 }),
+        (_, index) => Effect.forkChild(Effect.scoped(permits.take(`user-${index % 7}`, 1)), { startImmediately: true })
+      )
+      yield* Scope.close(scope, Exit.void)
+      yield* Fiber.joinAll(waiters)
+      // A permit is free again.
+      yield* Effect.scoped(permits.take("b", 1))
+    }))
+
   it.effect("has constant cost for any number of waiters", () =>
     Effect.gen(function*() {
       const permits = FairPermits.make({ total: 1, perHolder: 1 })
