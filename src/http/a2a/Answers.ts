@@ -5,6 +5,7 @@ import * as Limits from "../../domain/Limits.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { isTerminal, type Task } from "../../domain/Task.ts"
+import * as FairPermits from "../../services/limits/FairPermits.ts"
 import { type Client, makeClient, slicesOf } from "../../services/SentTurns.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import type { WatchedEvent } from "../../services/TaskWatch.ts"
@@ -105,6 +106,9 @@ const begun = ({ createdAt }: Task, view: View): View => ({
   metadata: view.metadata && { revision: 0 }
 })
 
+/** Streams whose last view is read at a time. Those of one task end together. */
+const endPermits = { total: 16, perHolder: 2 }
+
 /** Tasks of callers as they are shown. */
 const makeRead = Effect.gen(function*() {
   const tasks = yield* Tasks
@@ -120,6 +124,7 @@ type Read = Effect.Success<typeof makeRead>
 const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) {
   const follow = yield* makeFollow
   const open = yield* Held.makeOpen
+  const permits = FairPermits.make(endPermits)
 
   return Effect.fnUntraced(
     function*(call: Call, uuid: string, history: number | null | undefined, isSubscription: boolean) {
@@ -136,7 +141,9 @@ const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) 
       // A task may end before it is read here. The client then sees how it ran too.
       const first = isActive(task) || isSubscription ? present : begun(task, present)
       const updates = makeUpdates(first)
-      const finish = Effect.scoped(view(client, call, uuid, { ...wanted, history: 0 }))
+      const finish = Effect.scoped(
+        Effect.andThen(permits.take(call.caller.principal.sub, 1), view(client, call, uuid, { ...wanted, history: 0 }))
+      )
       const rest = isActive(task)
         ? Stream.mapEffect(
           Stream.filter(changes, (event) => event.revision > task.revision),
