@@ -48,7 +48,8 @@ export const make = Effect.fnUntraced(function*(permits: number) {
     // The next waiter gets the permit.
     waiters.delete(waiter)
     waiter.isAdmitted = true
-    Deferred.doneUnsafe(waiter.admission, Effect.void)
+    // Yields, because statements that end immediately would deepen the admitting stack.
+    Deferred.doneUnsafe(waiter.admission, Effect.yieldNow)
   })
 
   const refuse = (waiter: Waiter, reason: Effect.Effect<never, SqlError.SqlError>) => {

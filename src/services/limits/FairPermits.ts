@@ -80,9 +80,10 @@ export const make = ({ perHolder, total }: { readonly total: number; readonly pe
         return Effect.andThen(
           Effect.addFinalizer(() => Effect.sync(() => release(name, waiter))),
           Effect.callback<void>((resume) => {
+            waiter.grant = () => resume(Effect.void)
+            enter(name, waiter)
             // Yields, because permits that are released immediately would deepen the granting stack.
             waiter.grant = () => resume(Effect.yieldNow)
-            enter(name, waiter)
           })
         )
       })

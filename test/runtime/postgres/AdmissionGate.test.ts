@@ -49,6 +49,17 @@ describe("AdmissionGate", () => {
       yield* gate.admit(Effect.void)
     }).pipe(Effect.scoped))
 
+  it.effect("admits any number of statements that end in the turn of their admission", () =>
+    Effect.gen(function*() {
+      const gate = yield* AdmissionGate.make(1)
+      const first = yield* Deferred.make<void>()
+      const running = yield* fork(gate.admit(Deferred.await(first)))
+      const waiting = yield* Effect.forEach(Array.from({ length: 10_000 }), () => fork(gate.admit(Effect.void)))
+      yield* Deferred.succeed(first, undefined)
+      yield* Fiber.joinAll([running, ...waiting])
+      yield* gate.admit(Effect.void)
+    }))
+
   it.effect("fails a statement that has waited for 5 seconds", () =>
     Effect.gen(function*() {
       const gate = yield* AdmissionGate.make(1)
