@@ -14,8 +14,13 @@ const maxTexts = 128
 /** Concurrent reads. A waiting stream of the same task finds the text that the first one has read. */
 const readPermits = { total: 16, perHolder: 2 }
 
-/** A character outside the basic plane is not cut in half. */
-const cut = (text: string) => text.slice(0, Limits.eventTextLength).replace(/[\uD800-\uDBFF]$/, "")
+const half = Limits.eventTextLength / 2
+
+/** A character outside the basic plane is not cut in half. The parts are joined because a slice refers to the whole text. */
+export const cut = (text: string) =>
+  text.length <= Limits.eventTextLength
+    ? text
+    : [text.slice(0, half), text.slice(half, Limits.eventTextLength).replace(/[\uD800-\uDBFF]$/, "")].join("")
 
 const shape = object({ output: TurnParts.output })
 

@@ -1,5 +1,5 @@
 /** Answers about one task: at once, held until it has ended or is interrupted, or as a stream of its events. */
-import { Effect, Stream } from "effect"
+import { Effect, Stream, Struct } from "effect"
 import { type Writable, write } from "../../domain/JsonWriter.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
@@ -8,8 +8,9 @@ import { isTerminal, type Task } from "../../domain/Task.ts"
 import * as FairPermits from "../../services/limits/FairPermits.ts"
 import { type Client, makeClient, slicesOf } from "../../services/SentTurns.ts"
 import { Tasks } from "../../services/Tasks.ts"
-import type { WatchedEvent } from "../../services/TaskWatch.ts"
-import { isActive, makeFollow, maxWait } from "../facades/Following.ts"
+import { TaskWatch, type WatchedEvent } from "../../services/TaskWatch.ts"
+import * as TurnTexts from "../../services/TurnTexts.ts"
+import { isActive, maxWait } from "../facades/Following.ts"
 import * as Held from "../facades/Held.ts"
 import { encode, type Id } from "../facades/JsonRpc.ts"
 import { makeSend } from "../handlers/TaskReading.ts"
@@ -62,6 +63,8 @@ const makeUpdates = (first: View) => {
   let sent = textIn(first.artifact ?? [])
   let { status } = first
   const { contextId, uuid } = first
+  // The first view is not kept while the stream lasts.
+  const hasRevision = first.metadata !== undefined
   const artifact = (parts: ReadonlyArray<Part>, metadata: View["metadata"]) => {
     const updates = toArtifact(parts, sent)
     sent = textIn(parts)
@@ -69,7 +72,7 @@ const makeUpdates = (first: View) => {
   }
   return {
     ofEvent: (event: WatchedEvent): ReadonlyArray<Update> => {
-      const metadata = first.metadata && { revision: event.revision }
+      const metadata = hasRevision ? { revision: event.revision } : undefined
       const hasChanged = event.status !== status
       status = event.status
       return [
@@ -96,6 +99,14 @@ const makeUpdates = (first: View) => {
   }
 }
 
+/** A view whose text is as long as that of events, which later ones continue. */
+const shortened = (view: View): View => ({
+  ...view,
+  artifact: view.artifact?.map((part) =>
+    part.type === "text" ? { ...part, text: TurnTexts.cut(stringOf(part.text as string)) } : part
+  )
+})
+
 /** A task before it ended or was interrupted. */
 const begun = ({ createdAt }: Task, view: View): View => ({
   ...view,
@@ -104,6 +115,14 @@ const begun = ({ createdAt }: Task, view: View): View => ({
   message: undefined,
   artifact: undefined,
   metadata: view.metadata && { revision: 0 }
+})
+
+/** An interrupted task that was answered before it was read. */
+const stoppedAt = ({ occurredAt, revision, status }: WatchedEvent, view: View): View => ({
+  ...view,
+  status,
+  changedAt: occurredAt,
+  metadata: view.metadata && { revision }
 })
 
 /** Streams whose last view is read at a time. Those of one task end together. */
@@ -122,7 +141,7 @@ const makeRead = Effect.gen(function*() {
 type Read = Effect.Success<typeof makeRead>
 
 const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) {
-  const follow = yield* makeFollow
+  const watch = yield* TaskWatch
   const open = yield* Held.makeOpen
   const permits = FairPermits.make(endPermits)
 
@@ -130,47 +149,51 @@ const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) 
     function*(call: Call, uuid: string, history: number | null | undefined, isSubscription: boolean) {
       const client = makeClient()
       const { dialect } = call
-      const { changes, head } = yield* follow(call.caller, uuid, true)
-      if (isSubscription && isTerminal(head.status)) {
-        return yield* Errors.refused("UNSUPPORTED_OPERATION", "The task has ended. Call GetTask for its result.")
-      }
       const wanted = { ...wantedBy(call, history), maxText: Views.maxText }
       const task = yield* outline(call, uuid)
+      if (isSubscription && isTerminal(task.status)) {
+        return yield* Errors.refused("UNSUPPORTED_OPERATION", "The task has ended. Call GetTask for its result.")
+      }
+      const changes = yield* watch.events(Struct.omit(task, ["turn"]), task.revision, true)
       const hasArtifacts = !isActive(task) || task.turnBytes <= Limits.eventTurnBytes
       const present = yield* Effect.scoped(viewOf(client, call.caller, task, { ...wanted, hasArtifacts }))
       // A task may end before it is read here. The client then sees how it ran too.
-      const first = isActive(task) || isSubscription ? present : begun(task, present)
+      const first = isActive(task) ? shortened(present) : isSubscription ? present : begun(task, present)
       const updates = makeUpdates(first)
       const finish = Effect.scoped(
         Effect.andThen(permits.take(call.caller.principal.sub, 1), view(client, call, uuid, { ...wanted, history: 0 }))
       )
       const rest = isActive(task)
         ? Stream.mapEffect(
-          Stream.filter(changes, (event) => event.revision > task.revision),
+          Stream.takeUntil(changes, (event) => !isActive(event)),
           (event) =>
             isActive(event)
               ? Effect.sync(() => updates.ofEvent(event))
-              // An interrupted task may have been answered meanwhile.
-              : Effect.map(finish, (view) => updates.ofEnd(isActive(view) ? { ...view, status: event.status } : view))
+              : Effect.map(finish, (view) => updates.ofEnd(isActive(view) ? stoppedAt(event, view) : view))
         )
         : Stream.make(updates.ofEnd(present))
-      const results = Stream.concat(
-        Stream.make(dialect.wrapped("task", dialect.task(first))),
-        Stream.map(Stream.flattenIterable(rest), dialect.update)
-      )
-      const frames = Stream.map(results, (result) =>
+      const frameOf = (result: unknown) =>
         Stream.make(OpaqueJson.concat([
           OpaqueJson.encode("data: "),
           Held.onOneLine(encode(resultOf(call, result as Writable))),
           OpaqueJson.encode("\n\n")
-        ])))
-      return yield* open(client, frames, Held.events)
+        ]))
+      let begin: Held.Frame | undefined = frameOf(dialect.wrapped("task", dialect.task(first)))
+      // The first frame is not kept once it was sent.
+      const beginning = Stream.suspend(() => {
+        const frame = begin ?? Stream.empty
+        begin = undefined
+        return frame
+      })
+      const updating = Stream.map(Stream.map(Stream.flattenIterable(rest), dialect.update), frameOf)
+      return yield* open(client, Stream.concat(Stream.make(beginning), updating), Held.events)
     }
   )
 })
 
 export const make = Effect.gen(function*() {
-  const follow = yield* makeFollow
+  const tasks = yield* Tasks
+  const watch = yield* TaskWatch
   const open = yield* Held.makeOpen
   const send = yield* makeSend
   const read = yield* makeRead
@@ -191,9 +214,9 @@ export const make = Effect.gen(function*() {
 
   const hold = Effect.fnUntraced(function*(call: Call, uuid: string, wanted: Views.Wanted) {
     const client = makeClient()
-    const { changes, head } = yield* follow(call.caller, uuid, false)
+    const head = yield* tasks.getHead(call.caller.principal, uuid)
     if (!isActive(head)) return yield* show(call, uuid, wanted, false)
-    const ended = Effect.timeoutOption(Stream.runDrain(changes), maxWait)
+    const ended = watch.until(head, (task) => !isActive(task), maxWait)
     // The head of the response has been sent.
     const body = Effect.andThen(ended, pieces(client, call, uuid, wanted, false)).pipe(
       Effect.catchDefect((defect) =>

@@ -144,8 +144,6 @@ export const layer = HttpRouter.use((router) =>
         Redacted.make(bearerOf(request))
       ).pipe(Effect.catch((failure) => Effect.succeed(refuse(null, versionOf(request) === "0.3", failure))))
 
-    const isGet = ({ method }: Request) => method === "GET" || method === "HEAD"
-
     /** The first model, by which clients find this service. */
     const plain = (request: Request) =>
       request.method !== "POST"
@@ -153,7 +151,11 @@ export const layer = HttpRouter.use((router) =>
         : first === undefined
         ? Effect.succeed(notFound)
         : postTo(first, request)
-    const plainCard = (request: Request) => first === undefined ? Effect.succeed(notFound) : card(first, url, request)
+    const cardAt = (model: string, address: string, request: Request) =>
+      request.method === "GET" || request.method === "HEAD"
+        ? card(model, address, request)
+        : Effect.succeed(notAllowed("GET, HEAD"))
+    const plainCard = (request: Request) => first === undefined ? Effect.succeed(notFound) : cardAt(first, url, request)
 
     /** Another model, or its card. */
     const ofModel = (request: Request) => {
@@ -165,9 +167,7 @@ export const layer = HttpRouter.use((router) =>
       const model = decodeURIComponent(segment)
       if (path === "") return request.method === "POST" ? postTo(model, request) : Effect.succeed(notAllowed("POST"))
       if (path !== cardPath || modelOf(models, model) === undefined) return Effect.succeed(notFound)
-      return isGet(request)
-        ? card(model, `${url}/${encodeURIComponent(model)}`, request)
-        : Effect.succeed(notAllowed("GET, HEAD"))
+      return cardAt(model, `${url}/${encodeURIComponent(model)}`, request)
     }
 
     yield* router.add("GET", `/${cardPath}`, plainCard)

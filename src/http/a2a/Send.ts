@@ -8,7 +8,6 @@ import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { RawJson } from "../../domain/RawJson.ts"
 import { ownFieldsOf } from "../../domain/TaskRequest.ts"
-import { now } from "../../domain/Timestamp.ts"
 import { readCalls, toToolResults } from "../../domain/ToolCall.ts"
 import { Contexts } from "../../services/a2a/Contexts.ts"
 import type { IdempotencyClaim } from "../../services/store/TaskWrites.ts"
@@ -110,15 +109,10 @@ const makeCreate = Effect.gen(function*() {
     }
     const task = { ...ownFieldsOf({}), assistantId, maxExecutionTime: timeLimit, ...request }
     const { uuid } = yield* Effect.uninterruptible(
-      Effect.tap(tasks.create(caller, task, claim), ({ uuid }) =>
-        Effect.flatMap(now, (createdAt) =>
-          contexts.add({
-            uuid,
-            sub: caller.principal.sub,
-            contextId,
-            messageId: message.messageId.slice(0, 255),
-            createdAt
-          })))
+      Effect.tap(
+        tasks.create(caller, task, claim),
+        ({ uuid }) => contexts.add({ uuid, contextId, messageId: message.messageId.slice(0, 255) })
+      )
     )
     return uuid
   })
@@ -137,7 +131,8 @@ const makeAnswer = Effect.gen(function*() {
     const calls = yield* readCalls(task.pendingToolCalls)
     const [part, ...others] = message.parts
     const data = part?.data
-    const results = data instanceof RawJson && data.kind === Kind.object && others.length === 0
+    const hasResults = task.status === "interrupted" && data instanceof RawJson && data.kind === Kind.object
+    const results = hasResults && others.length === 0
       ? (yield* Params.decodeResults(data)).tool_results
       : undefined
     const [call, ...more] = calls

@@ -69,9 +69,9 @@ const historyOf = (turn: Found, bytes: Uint8Array): ReadonlyArray<Omit<Message, 
   return history.toReversed()
 }
 
-/** The last messages that together are not longer than `bytes`. */
-const fitting = (history: ReadonlyArray<Message>, bytes: number) => {
-  let left = bytes
+/** The last messages whose texts together have at most so many characters. */
+const fitting = (history: ReadonlyArray<Message>, characters: number) => {
+  let left = characters
   const tooMany = history.findLastIndex(({ parts }) => (left -= sizeOf(parts)) < 0)
   return history.slice(tooMany + 1)
 }

@@ -105,7 +105,8 @@ export class Uploads extends Context.Service<Uploads, {
 
       const store = Effect.fnUntraced(function*<E>({ token }: Caller, file: IncomingFile<E>) {
         const { check } = yield* CurrentToken
-        return yield* backend.upload(token, { ...file, content: endingWith(file.content, check) })
+        const name = UploadForm.baseName(file.name)
+        return yield* backend.upload(token, { ...file, name, content: endingWith(file.content, check) })
       })
 
       return Uploads.of({

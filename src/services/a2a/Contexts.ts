@@ -26,11 +26,9 @@ export const tables: Tables = {
 
 export interface NewEntry {
   readonly uuid: TaskId
-  readonly sub: string
   /** Null begins a context, whose id is that of the task. */
   readonly contextId: string | null
   readonly messageId: string
-  readonly createdAt: Timestamp
 }
 
 /** What a task is over A2A. The ids are null for a task that was made in another way. */
@@ -58,7 +56,7 @@ export type Position = typeof Position.Type
 
 /** Does nothing when the task is deleted meanwhile. */
 const addEntry = `INSERT INTO a2a_tasks (task_uuid, sub, context_id, message_id, created_at)
-  SELECT uuid, $2::text, coalesce($3::text, uuid::text), $4::text, ${moment("$5")}
+  SELECT uuid, sub, coalesce($2::text, uuid::text), $3::text, created_at
   FROM tasks WHERE uuid = $1::uuid FOR KEY SHARE
   ON CONFLICT DO NOTHING`
 
@@ -123,8 +121,7 @@ export class Contexts extends Context.Service<Contexts, {
     Contexts,
     Effect.map(makeQueries, ({ execute, first, rows }) =>
       Contexts.of({
-        add: ({ contextId, createdAt, messageId, sub, uuid }) =>
-          execute(addEntry, [uuid, sub, contextId, messageId, createdAt]),
+        add: ({ contextId, messageId, uuid }) => execute(addEntry, [uuid, contextId, messageId]),
         find: (uuid, revision) =>
           Effect.map(
             first(findEntry, [uuid, revision]),

@@ -184,13 +184,16 @@ interface Client {
   readonly onPassed: (bytes: number) => void
 }
 
+/** What a header of the backend's form may contain. */
+const isFieldValue = /^[\x20-\x7e]{1,255}$/
+
 /** The format of an accepted file, by its name and declared type. */
 const formatOf = ({ mimeType, name }: Pick<IncomingFile<never>, "mimeType" | "name">) => {
   const format = FileFormat.formatOf(name)
   if (format === undefined) {
     return Effect.fail(refuseFile(`Files of this format are not accepted; ${FileFormat.extensions.join(", ")} are`))
   }
-  return FileFormat.contradicts(format, mimeType)
+  return !isFieldValue.test(mimeType) || FileFormat.contradicts(format, mimeType)
     ? Effect.fail(refuseFile(`The declared type of the file is not that of ${format}`))
     : Effect.succeed(format)
 }

@@ -28,9 +28,9 @@ const post = async (token: string, method: string, params: unknown, signal?: Abo
 const send = async (token: string, method: string, params: unknown): Promise<any> =>
   (await post(token, method, params)).json()
 
-const start = async (sub: string) => {
+const start = async (sub: string, text = "x") => {
   const token = await mint(sub)
-  const given = { message: message([{ text: "x" }]), configuration: { returnImmediately: true } }
+  const given = { message: message([{ text }]), configuration: { returnImmediately: true } }
   const { result } = await send(token, "SendMessage", given)
   return { token, id: result.task.id as string, run: await victim.runOf(result.task.id) }
 }
@@ -60,6 +60,26 @@ it("refuses streams of one user above 1,000, and ends the others with their task
     for (const text of await texts) assert.include(text, "TASK_STATE_COMPLETED")
   })
   assertBounded(observation, 300)
+}, 120_000)
+
+// oxlint-disable-next-line vitest/expect-expect -- `assertBounded` asserts
+it("keeps neither the request nor the first text of a task for each of its streams", async () => {
+  const { id, run, token } = await start("writer", "x".repeat(200_000))
+  await report(run, { type: "progress", turn: turnOf("y".repeat(200_000)) })
+  const abort = new AbortController()
+  const open = async () => {
+    const { body } = await post(token, "SubscribeToTask", { id }, abort.signal)
+    const reader = body!.getReader()
+    let size = 0
+    while (size < 265_000) size += (await reader.read()).value?.length ?? 0
+  }
+  const observation = await victim.observe(async () => {
+    for (let group = 0; group < 50; group++) await Promise.all(Array.from({ length: 10 }, open))
+  })
+  abort.abort()
+  await complete(run)
+  // 32 MiB of texts, connections, and what the collector has not taken yet. With all of both it is 330 MiB.
+  assertBounded(observation, 250)
 }, 120_000)
 
 it("holds 1,000 answers of one user, and lets clients that leave cancel nothing", async () => {

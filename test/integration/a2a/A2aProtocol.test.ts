@@ -39,10 +39,14 @@ describe("3.1 operations", () => {
     assert.strictEqual(task.id, run.task_id)
     assert.deepInclude(run, { assistant_id: 20, llm_model_id: 2, image_generator_id: 3 })
     assert.match(task.status.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-    const again = () => refusal(client.call("SendMessage", { message: messageOf("y", { taskId: task.id }) }))
-    assert.deepStrictEqual(await again(), [-32004, "UNSUPPORTED_OPERATION"])
+    const again = (more: object) =>
+      refusal(client.call("SendMessage", { message: messageOf("y", { taskId: task.id, ...more }) }))
+    const both = () => Promise.all([again({}), again({ parts: [{ data: { color: "blue" } }] })])
+    const ended = [-32004, "UNSUPPORTED_OPERATION"]
+    const refused: [typeof ended, typeof ended] = [ended, ended]
+    assert.deepStrictEqual(await both(), refused)
     await complete(run)
-    assert.deepStrictEqual(await again(), [-32004, "UNSUPPORTED_OPERATION"])
+    assert.deepStrictEqual(await both(), refused)
     const toUnknown = { message: messageOf("y", { taskId: unknown }) }
     assert.deepStrictEqual(await refusal(client.call("SendMessage", toUnknown)), [-32001, "TASK_NOT_FOUND"])
   })
@@ -200,6 +204,22 @@ describe("3.1 operations", () => {
     assert.deepStrictEqual(await refusal(client.call("SubscribeToTask", { id: unknown })), [-32001, "TASK_NOT_FOUND"])
   })
 
+  it("3.1.6 sends the first 65,536 characters while the task runs, and all that follow at its end", async () => {
+    const { client, run, task } = await started("writer")
+    const long = "0123456789".repeat(10_000)
+    await report(run, { type: "progress", turn: turnOf(long) })
+    const events = client.stream("SubscribeToTask", { id: task.id })
+    const { value } = await events.next()
+    assert.strictEqual(value.task.artifacts[0].parts[0].text, long.slice(0, 65_536))
+    await report(run, { type: "progress", turn: turnOf(`${long}!`) })
+    await complete(run, `${long}!!`)
+    const [artifact, status, ...more] = await all(events)
+    assert.deepStrictEqual(more, [])
+    assert.deepInclude(artifact.artifactUpdate, { append: true })
+    assert.strictEqual(artifact.artifactUpdate.artifact.parts[0].text, `${long.slice(65_536)}!!`)
+    assert.strictEqual(status.statusUpdate.status.state, "TASK_STATE_COMPLETED")
+  })
+
   it("3.1.7 to 3.1.11 and 3.3.4 refuse what the card does not have", async () => {
     const client = await clientOf(service, "pusher")
     const methods = [
@@ -282,6 +302,8 @@ describe("3.3 semantics", () => {
     const notSupported = [-32005, "CONTENT_TYPE_NOT_SUPPORTED"]
     assert.deepStrictEqual(await refusal(send({ url: "https://example.com/a.png" })), notSupported)
     assert.deepStrictEqual(await refusal(send({ raw: "AAAA", filename: "a.exe" })), notSupported)
+    const mediaType = "text/plain;\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.exe\""
+    assert.deepStrictEqual(await refusal(send({ raw: "AAAA", filename: "a.txt", mediaType })), notSupported)
     const start = () => client.call("SendMessage", { message: messageOf("x"), configuration: atOnce })
     for (let count = 0; count < 5; count++) assert.property((await start()).body.result, "task")
     const refused = await start()
@@ -425,6 +447,10 @@ describe("8 cards", () => {
     const etag = plain.headers.get("etag")!
     const again = await card("", { "if-none-match": etag })
     assert.deepStrictEqual([again.status, again.headers.get("etag")], [304, etag])
+    for (const base of ["/a2a", "/a2a/writer"]) {
+      const posted = await fetch(`${service.url}${base}/.well-known/agent-card.json`, { method: "POST" })
+      assert.deepStrictEqual([posted.status, posted.headers.get("allow")], [405, "GET, HEAD"])
+    }
     const writer = await card("/a2a/writer")
     assert.notStrictEqual(writer.headers.get("etag"), etag)
     assert.deepInclude(await writer.json() as Record<string, unknown>, {

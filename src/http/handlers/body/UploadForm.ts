@@ -28,7 +28,7 @@ const notAForm = refuseFile("The request must be multipart/form-data with one fi
 const controls = /[\0-\u001f\u007f]/g
 
 /** The last segment of a path. RFC 7578, 4.2 forbids receivers to use folders. Both `/` and `\` separate, on any system. */
-const baseName = (name: string): string => name.replaceAll(controls, "").replace(/^.*[/\\]/s, "")
+export const baseName = (name: string): string => name.replaceAll(controls, "").replace(/^.*[/\\]/s, "")
 
 const refusalOf = (error: MultipartParser.MultipartError): FileRefused => {
   if (error._tag === "InvalidBoundary") return notAForm
