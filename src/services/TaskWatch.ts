@@ -2,7 +2,7 @@
  * Waits for changes of a task, as a long poll or as a stream of its events. A waiting request costs a fiber; it queries
  * the database only after a notification.
  */
-import { Array, Context, type Duration, Effect, Layer, Stream } from "effect"
+import { Array, Context, type Duration, Effect, Exit, Layer, Stream } from "effect"
 import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
 import type { TooManyWaiting } from "../domain/TaskErrors.ts"
@@ -30,7 +30,8 @@ export class TaskWatch extends Context.Service<TaskWatch, {
   ) => Effect.Effect<void, TooManyWaiting | StoreUnavailable>
   /**
    * The events of the task after `revision`, past and future. The stream ends after the terminal event. With `includesText`
-   * the newest of the progress events that are read together has the text of the turn, unless the stream had it before.
+   * the newest of the progress events that are read together has the text of the turn, unless the stream had it before. It is
+   * empty when the user has too many waiting requests once it begins.
    */
   readonly events: (
     task: TaskHead,
@@ -83,6 +84,8 @@ const makeEvents = Effect.gen(function*() {
 
   const eventsFrom = (task: TaskHead, revision: number, includesText: boolean) =>
     Stream.unwrap(Effect.gen(function*() {
+      // All requests of a burst have passed the first check.
+      if (Exit.isFailure(yield* Effect.exit(waiting.checkLimit(task.sub)))) return Stream.empty
       const changed = yield* waiting.subscribe(task.uuid, task.sub)
       const addText = includesText ? makeAddText(task) : Effect.succeed<ReadonlyArray<WatchedEvent>>
       // Behind the newest event nothing would be sent, not even the terminal one.
