@@ -3,7 +3,7 @@
  * here stand for it in the schema of a body, and `decodable` gives it to them.
  */
 import { Effect, Predicate, Schema, SchemaTransformation } from "effect"
-import { type JsonProblem, Kind } from "./JsonBytes.ts"
+import { type JsonProblem, Kind, textOfToken } from "./JsonBytes.ts"
 import type { Found } from "./JsonPaths.ts"
 import { define, readValid as readPlain } from "./JsonReader.ts"
 import { JsonScanner } from "./JsonScanner.ts"
@@ -12,6 +12,8 @@ import type { Shape } from "./JsonShape.ts"
 type JsonObject = { readonly [key: string]: Schema.Json }
 
 const shortBytes = 32
+
+const backslash = 0x5c
 
 /** A valid JSON value. */
 export class RawJson {
@@ -58,6 +60,10 @@ export class RawJson {
     return this.#source.subarray(this.#from + 1, this.#to - 1)
   }
 }
+
+/** The text of a JSON string. */
+export const stringOf = (text: string | RawJson): string =>
+  Predicate.isString(text) ? text : textOfToken(text.bytes, 0, text.bytes.length, text.bytes.includes(backslash))
 
 const encoder = new TextEncoder()
 

@@ -134,7 +134,7 @@ const run: Readonly<Record<Load, (url: string) => Promise<ReadonlyArray<number>>
 interface Running {
   readonly url: string
   readonly pid: number
-  /** Of the database's main process. */
+  /** The process id of the database. */
   readonly database: number
   readonly stop: () => unknown
 }

@@ -4,6 +4,7 @@ import { type Writable, write } from "../../domain/JsonWriter.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
+import { stringOf } from "../../domain/RawJson.ts"
 import { isTerminal, type Task } from "../../domain/Task.ts"
 import * as FairPermits from "../../services/limits/FairPermits.ts"
 import { type Client, makeClient, slicesOf } from "../../services/SentTurns.ts"
@@ -17,7 +18,6 @@ import { makeSend } from "../handlers/TaskReading.ts"
 import type { Dialect, Part, Update, View } from "./Dialects.ts"
 import * as Errors from "./Errors.ts"
 import * as Params from "./Params.ts"
-import { stringOf } from "./Text.ts"
 import * as Views from "./Views.ts"
 
 /** A request for a method, without its parameters: they refer to its body, and an answer may last. */
@@ -47,7 +47,7 @@ export const wantedBy = ({ asked }: Call, history: number | null | undefined): V
 })
 
 /** The text that an artifact begins with. */
-const textIn = ([first]: ReadonlyArray<Part>) => first?.type === "text" ? stringOf(first.text as string) : ""
+const textIn = ([first]: ReadonlyArray<Part>) => first?.type === "text" ? stringOf(first.text) : ""
 
 /** The updates that make an artifact of one with the text `sent`. */
 const toArtifact = (parts: ReadonlyArray<Part>, sent: string) => {
@@ -103,7 +103,7 @@ const makeUpdates = (first: View) => {
 const shortened = (view: View): View => ({
   ...view,
   artifact: view.artifact?.map((part) =>
-    part.type === "text" ? { ...part, text: TurnTexts.cut(stringOf(part.text as string)) } : part
+    part.type === "text" ? { ...part, text: TurnTexts.cut(stringOf(part.text)) } : part
   )
 })
 

@@ -1,12 +1,13 @@
 /** The two versions of the protocol: the same tasks, messages and events with other names. */
 import type { Writable } from "../../domain/JsonWriter.ts"
+import type { RawJson } from "../../domain/RawJson.ts"
 import type { TaskStatus } from "../../domain/Task.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"
 
 type Object = { readonly [field: string]: Writable | undefined }
 
 export type Part =
-  | { readonly type: "text"; readonly text: Writable }
+  | { readonly type: "text"; readonly text: string | RawJson }
   | { readonly type: "file"; readonly url: string; readonly name: string | undefined; readonly mediaType: string }
   | { readonly type: "data"; readonly data: Writable }
 
@@ -37,7 +38,7 @@ export type Update =
     | { readonly type: "artifact"; readonly parts: ReadonlyArray<Part>; readonly append: boolean }
   )
 
-/** What the versions have differently. */
+/** The names in which the versions differ. */
 interface Names {
   readonly states: Readonly<Record<TaskStatus, string>>
   readonly role: (role: Message["role"]) => string

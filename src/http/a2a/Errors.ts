@@ -43,7 +43,7 @@ export class Refused extends Schema.TaggedError<Refused>()("A2aRefused", {
   code: Schema.Int,
   reason: Schema.String,
   message: Schema.String,
-  /** Of the HTTP response. */
+  /** The status of the HTTP response. */
   status: Schema.Int,
   violations: Schema.optional(
     Schema.Array(Schema.Struct({ field: Schema.String, description: Schema.String }))

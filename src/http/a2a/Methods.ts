@@ -19,7 +19,7 @@ import * as Views from "./Views.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** What remains to be done when the body of the request is no longer needed. */
+/** Makes the response, after the request's body was released. */
 type Rest = Effect.Effect<Response, Failure, Scope.Scope>
 export type Method = (call: Call, params: RawJson | undefined) => Effect.Effect<Rest, Failure, Scope.Scope>
 

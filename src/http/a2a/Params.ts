@@ -30,7 +30,7 @@ const Part = Schema.Struct({
   data: optional(RawJson.Any),
   filename: optional(Schema.String),
   mediaType: optional(Schema.String),
-  /** Of version 0.3. */
+  /** Version 0.3 has this field. */
   file: optional(Schema.Struct({
     bytes: optional(RawJson.Text),
     uri: optional(RawJson.Any),

@@ -6,7 +6,7 @@ import type { Writable } from "../../domain/JsonWriter.ts"
 import { extensionOf } from "../../domain/MediaTypes.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
-import { RawJson } from "../../domain/RawJson.ts"
+import { RawJson, stringOf } from "../../domain/RawJson.ts"
 import { ownFieldsOf } from "../../domain/TaskRequest.ts"
 import { readCalls, toToolResults } from "../../domain/ToolCall.ts"
 import { Contexts } from "../../services/a2a/Contexts.ts"
@@ -20,7 +20,6 @@ import { fingerprintOf } from "../handlers/Fingerprint.ts"
 import { Uploads } from "../handlers/Uploads.ts"
 import { invalidParams, refused } from "./Errors.ts"
 import * as Params from "./Params.ts"
-import { stringOf } from "./Text.ts"
 
 /** A message, and what came with it. */
 export interface Sent {

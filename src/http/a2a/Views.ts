@@ -7,7 +7,7 @@ import type { Writable } from "../../domain/JsonWriter.ts"
 import { mediaTypeOf } from "../../domain/MediaTypes.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
-import { RawJson } from "../../domain/RawJson.ts"
+import { RawJson, stringOf } from "../../domain/RawJson.ts"
 import * as StoredRequest from "../../domain/StoredRequest.ts"
 import { isTerminal } from "../../domain/Task.ts"
 import { readCalls } from "../../domain/ToolCall.ts"
@@ -22,12 +22,11 @@ import { TaskRequests } from "../../services/TaskRequests.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
 import type { Message, Part, View } from "./Dialects.ts"
 import { A2aSettings } from "./Settings.ts"
-import { stringOf } from "./Text.ts"
 
 /** Bytes. An event has no longer text, since clients refuse long events; and the history as a whole has no longer one. */
 export const maxText = 1024 * 1024
 
-/** What is shown of a task. */
+/** The parts of a task that a response shows. */
 export interface Wanted {
   /** Messages, the last ones; undefined for all. */
   readonly history: number | undefined
@@ -77,7 +76,7 @@ const fitting = (history: ReadonlyArray<Message>, characters: number) => {
 }
 
 const sizeOf = (parts: ReadonlyArray<Part>) =>
-  parts.reduce((size, part) => size + (part.type === "text" ? stringOf(part.text as string).length : 0), 0)
+  parts.reduce((size, part) => size + (part.type === "text" ? stringOf(part.text).length : 0), 0)
 
 const read = (turn: Found, bytes: Uint8Array) => ({
   ...TurnReader.read(turn, bytes),
@@ -87,9 +86,13 @@ const read = (turn: Found, bytes: Uint8Array) => ({
 const nothing = { ...TurnReader.none, history: [] }
 
 const partOf = (item: Writable): ReadonlyArray<Part> => {
-  const { file, text, voice } = item as Record<string, { readonly name?: string }>
+  const { file, text, voice } = item as {
+    readonly text?: string
+    readonly file?: { readonly name?: string }
+    readonly voice?: { readonly name?: string }
+  }
   return text !== undefined
-    ? [{ type: "text", text: text as unknown as string }]
+    ? [{ type: "text", text }]
     : [{ type: "text", text: `[${file?.name ?? voice?.name ?? "file"}]` }]
 }
 
@@ -99,7 +102,7 @@ const partsOf = (input: unknown): ReadonlyArray<Part> =>
     ? OpaqueJson.toValue<Array<Writable>>(OpaqueJson.OpaqueJson.make(input.bytes)).flatMap(partOf)
     : []
 
-/** What the agent says: what it asks, or why the task ended. */
+/** The agent's message: the tools whose results it needs, or the reason why the task ended. */
 const messageOf = (task: TaskOutline, maxBytes: number) =>
   Effect.gen(function*() {
     const id = `${task.uuid}-${task.revision}`

@@ -19,7 +19,7 @@ export const unauthorized = new Unauthorized({ message })
 
 const notAJwt = "Send it as `Authorization: Bearer <JWT>`."
 
-/** What helps, by the reason why a token is invalid. */
+/** The remedy for each reason why a token is invalid. */
 const ways: Readonly<Record<string, string>> = {
   malformed: notAJwt,
   ERR_JWT_INVALID: notAJwt,

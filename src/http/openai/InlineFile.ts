@@ -1,8 +1,8 @@
 /** Files that a request contains as data URLs. They are uploaded before the task is created. */
 import { Effect, Predicate } from "effect"
-import { Kind, textOfToken } from "../../domain/JsonBytes.ts"
+import { Kind } from "../../domain/JsonBytes.ts"
 import { extensionOf } from "../../domain/MediaTypes.ts"
-import { RawJson } from "../../domain/RawJson.ts"
+import { RawJson, stringOf } from "../../domain/RawJson.ts"
 import { bytesOf } from "../facades/Base64Files.ts"
 import { invalid, type Refused } from "./Errors.ts"
 
@@ -15,15 +15,6 @@ export type InlineFile = {
   readonly base64: string
 }
 
-const backslash = 0x5c
-
-const stringOf = (value: unknown): string | undefined =>
-  value instanceof RawJson && value.kind === Kind.string
-    ? textOfToken(value.bytes, 0, value.bytes.length, value.bytes.includes(backslash))
-    : Predicate.isString(value)
-    ? value
-    : undefined
-
 const way =
   "Send a data URL, as in data:application/pdf;base64,…, or upload the file to /v1/files and pass its file_id."
 
@@ -34,7 +25,8 @@ export const parse = (
   part: string,
   field: string
 ): Effect.Effect<InlineFile, Refused> => {
-  const url = stringOf(data) ?? ""
+  const isText = Predicate.isString(data) || data instanceof RawJson && data.kind === Kind.string
+  const url = isText ? stringOf(data) : ""
   const comma = url.indexOf(",")
   const [, mimeType] = /^data:([^;,]{1,255})(?:;[^;,]{1,255})*;base64$/i.exec(url.slice(0, Math.min(comma, 1024))) ?? []
   if (mimeType === undefined) {

@@ -31,10 +31,10 @@ export interface NewEntry {
   readonly messageId: string
 }
 
-/** What a task is over A2A. The ids are null for a task that was made in another way. */
+/** The A2A side of a task. The ids are null for a task that was made in another way. */
 const Entry = Schema.Struct({
   contextId: Schema.NullOr(Schema.String),
-  /** Of the message that made the task. */
+  /** The id of the message that made the task. */
   messageId: Schema.NullOr(Schema.String),
   /** When the task had the revision that was asked for. */
   changedAt: Schema.NullOr(Timestamp)
