@@ -1,5 +1,5 @@
 /** Sends a message: creates a task, or answers an interrupted one. The same message has its effect once. */
-import { Effect, Predicate } from "effect"
+import { Effect, Option, Predicate } from "effect"
 import { Digest } from "effect/crypto"
 import { Kind } from "../../domain/JsonBytes.ts"
 import type { Writable } from "../../domain/JsonWriter.ts"
@@ -7,9 +7,12 @@ import { extensionOf } from "../../domain/MediaTypes.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { RawJson, stringOf } from "../../domain/RawJson.ts"
+import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
 import { ownFieldsOf } from "../../domain/TaskRequest.ts"
+import { now } from "../../domain/Timestamp.ts"
 import { readCalls, toToolResults } from "../../domain/ToolCall.ts"
 import { Contexts } from "../../services/a2a/Contexts.ts"
+import { TaskReads } from "../../services/store/TaskReads.ts"
 import type { IdempotencyClaim } from "../../services/store/TaskWrites.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { bytesOf, maxFiles } from "../facades/Base64Files.ts"
@@ -80,6 +83,7 @@ const makeInputOf = Effect.gen(function*() {
 
 const makeCreate = Effect.gen(function*() {
   const tasks = yield* Tasks
+  const reads = yield* TaskReads
   const contexts = yield* Contexts
   const models = yield* Models.make
   const { timeLimit } = yield* FacadeSettings
@@ -91,10 +95,23 @@ const makeCreate = Effect.gen(function*() {
     return last === undefined ? undefined : yield* tasks.getOutline(principal, last)
   })
 
+  /** The task that the same message made before. Its files are not uploaded again, and its context may have grown. */
+  const madeBefore = Effect.fnUntraced(function*({ principal }: Caller, claim: IdempotencyClaim) {
+    const found = Option.getOrUndefined(yield* reads.claimed(principal.sub, claim.key, yield* now))
+    if (found === undefined || found.fingerprint === claim.fingerprint) return found?.taskId
+    return yield* new IdempotencyKeyReused({})
+  })
+
   return Effect.fnUntraced(function*({ caller, model, params: { message }, runsTools }: Sent, claim: IdempotencyClaim) {
+    const entry = { contextId: message.contextId || null, messageId: message.messageId.slice(0, 255) }
+    const made = yield* madeBefore(caller, claim)
+    if (made !== undefined) {
+      // The node may have died between the two.
+      yield* contexts.add({ uuid: made, ...entry })
+      return made
+    }
     const { assistantId, imageGeneratorId, llmModelId } = yield* models.find(caller, model)
-    const contextId = message.contextId || null
-    const earlier = yield* earlierOf(caller, contextId)
+    const earlier = yield* earlierOf(caller, entry.contextId)
     const request = yield* requestOf(earlier, {
       assistant_id: assistantId,
       input: yield* inputOf(caller, message.parts),
@@ -110,7 +127,7 @@ const makeCreate = Effect.gen(function*() {
     const { uuid } = yield* Effect.uninterruptible(
       Effect.tap(
         tasks.create(caller, task, claim),
-        ({ uuid }) => contexts.add({ uuid, contextId, messageId: message.messageId.slice(0, 255) })
+        ({ uuid }) => contexts.add({ uuid, ...entry })
       )
     )
     return uuid

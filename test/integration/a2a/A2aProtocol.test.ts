@@ -1,5 +1,6 @@
 /** Requirements of the specification's sections 3, 5, 8 and 9, by their numbers. */
-import { assert, describe, it } from "vitest"
+import { assert, describe, it, onTestFinished } from "vitest"
+import { fileName, ScriptedBackend } from "../../kit/ScriptedBackend.ts"
 import { complete, interrupt, report, turnOf } from "../../kit/ScriptedCore.ts"
 import { eventually, mint } from "../../kit/Service.ts"
 import { expectQuiet, use } from "../../kit/suite.ts"
@@ -264,6 +265,30 @@ describe("3.3 semantics", () => {
     assert.deepStrictEqual(await refusal(client.call("SendMessage", { message: other })), [-32602, "INVALID_PARAMS"])
   })
 
+  it("3.3.1 uploads the files of a repeated message once, under a name without folders", async () => {
+    const backend = await use(new ScriptedBackend().listen(), onTestFinished)
+    const settings = { FACADE_MODELS: "analyst=20", ASSISTANT_BACKEND_URL: backend.url }
+    const system = await use(startSystem(settings), onTestFinished)
+    const client = await clientOf(system.service, "uploader")
+    const part = { raw: btoa("notes"), filename: "../../notes.txt", mediaType: "text/plain" }
+    const send = (more: object) =>
+      client.call("SendMessage", {
+        message: messageOf("x", { messageId: "with a file", parts: [{ ...part, ...more }] }),
+        configuration: atOnce
+      })
+    const [first, again] = [await send({}), await send({})]
+    assert.strictEqual(again.body.result.task.id, first.body.result.task.id)
+    assert.deepStrictEqual(await refusal(send({ raw: btoa("other") })), [-32602, "INVALID_PARAMS"])
+    assert.deepStrictEqual(backend.uploads.map(fileName), ["notes.txt"])
+    const mediaType = "text/plain;\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.exe\""
+    const injected = messageOf("x", { parts: [{ ...part, mediaType }] })
+    assert.deepStrictEqual(await refusal(client.call("SendMessage", { message: injected })), [
+      -32005,
+      "CONTENT_TYPE_NOT_SUPPORTED"
+    ])
+    assert.lengthOf(backend.uploads, 1)
+  })
+
   it("3.3.2 asks for a token, and treats tasks of others like unknown ones", async () => {
     const response = await fetch(`${service.url}/a2a`, { method: "POST", body: "{}" })
     assert.strictEqual(response.status, 401)
@@ -302,8 +327,6 @@ describe("3.3 semantics", () => {
     const notSupported = [-32005, "CONTENT_TYPE_NOT_SUPPORTED"]
     assert.deepStrictEqual(await refusal(send({ url: "https://example.com/a.png" })), notSupported)
     assert.deepStrictEqual(await refusal(send({ raw: "AAAA", filename: "a.exe" })), notSupported)
-    const mediaType = "text/plain;\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.exe\""
-    assert.deepStrictEqual(await refusal(send({ raw: "AAAA", filename: "a.txt", mediaType })), notSupported)
     const start = () => client.call("SendMessage", { message: messageOf("x"), configuration: atOnce })
     for (let count = 0; count < 5; count++) assert.property((await start()).body.result, "task")
     const refused = await start()
