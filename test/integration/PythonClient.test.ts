@@ -119,6 +119,11 @@ const programs: ReadonlyArray<Program> = [
   },
   { expected: /^completed$/ },
   { expected: received, needs: ["flask"], tail: receiveOne("app.run(port=port)") },
+  {
+    expected: received,
+    needs: ["fastapi", "uvicorn"],
+    tail: receiveOne("__import__(\"uvicorn\").run(app, port=port, log_level=\"critical\")")
+  },
   { expected: /^invalid: .*assistant_id/ },
   { expected: /^26 of 26 bytes\ncompleted http\S+notes.txt$/ },
   { expected: /^0 pending\n1 processing\n(.*\n)*[1-9]\d*\n\S+ completed/ },
