@@ -61,6 +61,8 @@ export interface Link {
   readonly path: string
   readonly name: string
   readonly description: string
+  /** The path of the page of a task, where its user answers what it asks. */
+  readonly taskPath?: (uuid: string) => string
 }
 
 /** Links of extensions. */

@@ -172,20 +172,25 @@ const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) 
               : Effect.map(finish, (view) => updates.ofEnd(isActive(view) ? stoppedAt(event, view) : view))
         )
         : Stream.make(updates.ofEnd(present))
-      const frameOf = (result: unknown) =>
+      const frameOf = (response: Writable): Held.Frame =>
         Stream.make(OpaqueJson.concat([
           OpaqueJson.encode("data: "),
-          Held.onOneLine(encode(resultOf(call, result as Writable))),
+          Held.onOneLine(encode(response)),
           OpaqueJson.encode("\n\n")
         ]))
-      let begin: Held.Frame | undefined = frameOf(dialect.wrapped("task", dialect.task(first)))
+      const resultFrame = (result: unknown) => frameOf(resultOf(call, result as Writable))
+      let begin: Held.Frame | undefined = resultFrame(dialect.wrapped("task", dialect.task(first)))
       // The first frame is not kept once it was sent.
       const beginning = Stream.suspend(() => {
         const frame = begin ?? Stream.empty
         begin = undefined
         return frame
       })
-      const updating = Stream.map(Stream.map(Stream.flattenIterable(rest), dialect.update), frameOf)
+      const updating = Stream.flattenIterable(rest).pipe(
+        Stream.map((update) => resultFrame(dialect.update(update))),
+        // A client sees why its stream ends, and subscribes again.
+        Stream.catch((failure) => Stream.make(frameOf(errorOf(call, failure))))
+      )
       return yield* open(client, Stream.concat(Stream.make(beginning), updating), Held.events)
     }
   )

@@ -76,9 +76,11 @@ const makeList = Effect.gen(function*() {
     // The texts of a page together are not longer than one event may be.
     const maxText = Math.floor(4 * Views.maxText / Math.max(shown.length, 1))
     const { principal } = call.caller
-    const views = yield* Effect.forEach(shown, ({ uuid }) =>
-      tasks.getOutline(principal, uuid).pipe(
-        Effect.flatMap((task) => Effect.scoped(viewOf(makeClient(), call.caller, task, { ...wanted, maxText }))),
+    const views = yield* Effect.forEach(shown, (listed) =>
+      tasks.getOutline(principal, listed.uuid).pipe(
+        Effect.flatMap((task) =>
+          Effect.scoped(viewOf(makeClient(), call.caller, task, { ...wanted, maxText }, listed))
+        ),
         // Deleted meanwhile.
         Effect.catchTag("TaskNotFound", () => Effect.undefined)
       ), { concurrency: 4 })

@@ -12,7 +12,7 @@ import * as StoredRequest from "../../domain/StoredRequest.ts"
 import { isTerminal } from "../../domain/Task.ts"
 import { readCalls } from "../../domain/ToolCall.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
-import { Contexts } from "../../services/a2a/Contexts.ts"
+import { Contexts, type Listed } from "../../services/a2a/Contexts.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
 import { type Client, SentTurns } from "../../services/SentTurns.ts"
 import type { TaskOutline } from "../../services/store/TaskReads.ts"
@@ -119,11 +119,23 @@ const messageOf = (task: TaskOutline, maxBytes: number) =>
     )
   })
 
+/** The message that made a task. */
+const makeRequested = Effect.map(
+  TaskReads,
+  (reads) =>
+    Effect.fnUntraced(function*({ uuid }: TaskOutline, messageId: string | null) {
+      const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
+      if (stored === undefined) return []
+      const parts = partsOf((yield* StoredRequest.read(stored.request)).input)
+      return parts.length === 0 ? [] : [{ id: messageId ?? `${uuid}-input`, role: "user" as const, parts }]
+    })
+)
+
 export const make = Effect.gen(function*() {
   const { publicUrl } = yield* A2aSettings
   const backend = yield* AssistantBackend
   const contexts = yield* Contexts
-  const reads = yield* TaskReads
+  const requested = yield* makeRequested
   const { readTurn } = yield* TaskRequests
   const sent = yield* SentTurns
   const readTurnOf = (task: TurnOf) => Effect.map(readTurn(task, shape, read), (turn) => turn ?? nothing)
@@ -149,16 +161,17 @@ export const make = Effect.gen(function*() {
     }
   )
 
-  const requested = Effect.fnUntraced(function*({ uuid }: TaskOutline, messageId: string | null) {
-    const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
-    if (stored === undefined) return []
-    const parts = partsOf((yield* StoredRequest.read(stored.request)).input)
-    return parts.length === 0 ? [] : [{ id: messageId ?? `${uuid}-input`, role: "user" as const, parts }]
-  })
-
   /** A large turn is shared with others who read it at the same time, until the response has been sent. */
-  return Effect.fnUntraced(function*(client: Client, caller: Caller, task: TaskOutline, wanted: Wanted) {
-    const { contextId, messageId, changedAt } = yield* contexts.find(task.uuid, task.revision)
+  return Effect.fnUntraced(function*(
+    client: Client,
+    caller: Caller,
+    task: TaskOutline,
+    wanted: Wanted,
+    listed?: Listed
+  ) {
+    const { contextId, messageId, changedAt } = listed?.revision === task.revision
+      ? listed
+      : yield* contexts.find(task.uuid, task.revision)
     const hasHistory = wanted.history !== 0
     const isRead = wanted.hasArtifacts || hasHistory && isTerminal(task.status)
     const turn = !isRead

@@ -15,11 +15,13 @@ import { TaskReads } from "../../services/store/TaskReads.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { Settings } from "../../services/timing/Settings.ts"
 import * as TurnTexts from "../../services/TurnTexts.ts"
+import { HomeLinks } from "../Home.ts"
 import * as Answers from "./Answers.ts"
 import * as Errors from "./Errors.ts"
 import { lastLine } from "./Follow.ts"
 import { type Message, tasksExtension } from "./Message.ts"
 import * as Questions from "./Questions.ts"
+import { McpSettings } from "./Settings.ts"
 
 const pollInterval = Duration.seconds(1)
 
@@ -70,6 +72,8 @@ type Questioned = Effect.Success<typeof makeQuestions>
 const makeViews = Effect.fnUntraced(function*(questionsOf: Questioned) {
   const reads = yield* TaskReads
   const { retention } = yield* Settings
+  const { publicUrl } = yield* McpSettings
+  const pathOf = (yield* HomeLinks).find(({ taskPath }) => taskPath !== undefined)?.taskPath
   const read = yield* Answers.makeRead
   const turnTextOf = yield* TurnTexts.make
 
@@ -106,7 +110,8 @@ const makeViews = Effect.fnUntraced(function*(questionsOf: Questioned) {
       return { status: "input_required", inputRequests }
     }
     const names = open.map(({ call }) => `${call.name.slice(0, 64)}(…)`).join(", ").slice(0, 1000)
-    return { statusMessage: `waiting for an answer to ${names}: call answer_task` }
+    const page = pathOf === undefined ? "" : `, or open ${publicUrl}${pathOf(task.uuid)}`
+    return { statusMessage: `waiting for an answer to ${names}: call answer_task${page}` }
   })
 
   return { baseOf, detailOf }

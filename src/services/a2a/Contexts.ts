@@ -32,13 +32,21 @@ export interface NewEntry {
 }
 
 /** The A2A side of a task. The ids are null for a task that was made in another way. */
-const Entry = Schema.Struct({
+const entry = {
   contextId: Schema.NullOr(Schema.String),
   /** The id of the message that made the task. */
   messageId: Schema.NullOr(Schema.String),
   /** When the task had the revision that was asked for. */
   changedAt: Schema.NullOr(Timestamp)
-})
+}
+const Entry = Schema.Struct(entry)
+export interface Entry extends Schema.Schema.Type<typeof Entry> {}
+
+/** A task of a list, with the revision that it had. */
+export interface Listed extends Entry, Position {
+  readonly revision: number
+  readonly changedAt: Timestamp
+}
 
 export interface Filter {
   readonly sub: string
@@ -70,7 +78,7 @@ const findEntry = query(
 
 const newestOf = (context: string) =>
   `newest AS (
-    SELECT t.uuid, t.status, t.revision, t.created_at FROM a2a_tasks a JOIN tasks t ON t.uuid = a.task_uuid
+    SELECT t.uuid, t.status, t.revision, t.created_at, a.context_id, a.message_id FROM a2a_tasks a JOIN tasks t ON t.uuid = a.task_uuid
     WHERE a.sub = $1::text AND ${context} ORDER BY a.created_at DESC LIMIT ${searched}
   )`
 
@@ -83,24 +91,27 @@ const findLast = query(
 const listText = (context: string) =>
   `WITH ${newestOf(context)}, found AS (
     SELECT * FROM (
-      SELECT uuid, newest.status, coalesce(e.occurred_at, newest.created_at) AS changed_at
+      SELECT newest.*, coalesce(e.occurred_at, newest.created_at) AS changed_at
       FROM newest LEFT JOIN task_events e ON e.task_uuid = uuid AND e.revision = newest.revision
     ) changed
     WHERE ($3::text IS NULL OR status = $3::text)
       AND ($4::float8 IS NULL OR date_trunc('milliseconds', changed_at) > ${moment("$4")})
   )
-  SELECT total.count AS total, page.uuid, page."changedAt"
+  SELECT total.count AS total, page.*
   FROM (SELECT count(*)::int AS count FROM found) total LEFT JOIN (
-    SELECT uuid, ${micros("changed_at")} AS "changedAt" FROM found
+    SELECT uuid, revision, context_id AS "contextId", message_id AS "messageId", ${micros("changed_at")} AS "changedAt"
+    FROM found
     WHERE $5::float8 IS NULL OR (changed_at, uuid) < (${moment("$5")}, $6::uuid)
     ORDER BY changed_at DESC, uuid DESC LIMIT $7::int
   ) page ON true
   ORDER BY page."changedAt" DESC, page.uuid DESC`
 
+/** The only row has no task when no task is found. */
 const Row = Schema.Struct({
+  ...entry,
   total: Schema.Int,
   uuid: Schema.NullOr(TaskId),
-  changedAt: Schema.NullOr(Timestamp)
+  revision: Schema.NullOr(Schema.Int)
 })
 const listUser = query(Row, listText("$2::text IS NULL"))
 const listContext = query(Row, listText("a.context_id = $2::text"))
@@ -108,12 +119,12 @@ const listContext = query(Row, listText("a.context_id = $2::text"))
 export class Contexts extends Context.Service<Contexts, {
   /** Stores where a task belongs, once. */
   readonly add: (entry: NewEntry) => Effect.Effect<void, StoreUnavailable>
-  readonly find: (uuid: TaskId, revision: number) => Effect.Effect<typeof Entry.Type, StoreUnavailable>
+  readonly find: (uuid: TaskId, revision: number) => Effect.Effect<Entry, StoreUnavailable>
   /** The newest completed task of a context. */
   readonly lastCompleted: (sub: string, contextId: string) => Effect.Effect<TaskId | undefined, StoreUnavailable>
   /** A page of tasks, the last changed first, and how many there are. */
   readonly list: (filter: Filter) => Effect.Effect<
-    { readonly total: number; readonly page: ReadonlyArray<Position> },
+    { readonly total: number; readonly page: ReadonlyArray<Listed> },
     StoreUnavailable
   >
 }>()("async-task-service/services/a2a/Contexts") {
@@ -142,8 +153,8 @@ export class Contexts extends Context.Service<Contexts, {
             ]),
             (found) => ({
               total: found[0]?.total ?? 0,
-              page: found.flatMap(({ changedAt, uuid }) =>
-                changedAt === null || uuid === null ? [] : [{ changedAt, uuid }]
+              page: found.flatMap(({ changedAt, revision, uuid, ...ids }) =>
+                changedAt === null || revision === null || uuid === null ? [] : [{ ...ids, changedAt, revision, uuid }]
               )
             })
           )

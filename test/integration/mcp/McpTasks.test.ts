@@ -172,13 +172,14 @@ describe("questions", () => {
   })
 
   it("are not put to a client without forms, which is told what helps", async () => {
-    const { get, run } = await start("formless", { client_tools })
+    const { get, run, taskId } = await start("formless", { client_tools })
     await interrupt(run, { tool_calls })
     for (const elicitation of [undefined, { url: {} }]) {
       const task = await get({ ...tasks, elicitation })
       assert.deepInclude(task, {
         status: "working",
-        statusMessage: "waiting for an answer to approve(…), look(…): call answer_task"
+        statusMessage:
+          `waiting for an answer to approve(…), look(…): call answer_task, or open ${service.url}/console/tasks/${taskId}`
       })
       assert.notProperty(task, "inputRequests")
     }

@@ -165,7 +165,12 @@ export const extension: Extension = {
     if (audiences.length === 0) return { layer: Layer.empty }
     return {
       layer: layer(audiences),
-      links: [{ path: "/console", name: "Console", description: "Your tasks, their results and their questions" }]
+      links: [{
+        path: prefix,
+        name: "Console",
+        description: "Your tasks, their results and their questions",
+        ...(audiences.includes("users") ? { taskPath: (uuid) => `${prefix}/tasks/${uuid}` } : {})
+      }]
     }
   },
   routes: {
