@@ -71,8 +71,11 @@ export const scannedDepth = 100_000
 /** Bytes of one uploaded file: 1 024 000 KB. */
 export const fileBytes = 1_024_000 * 1024
 
-/** Bytes of one RPC call: an event of the core and the other parameters. The same limit applies to a whole POST. */
-export const rpcMessageBytes = coreEventBytes + 64 * 1024
+/**
+ * Bytes of one RPC call: an event of the core that is too large and must say whose it is, and the other parameters. The same
+ * limit applies to a whole POST.
+ */
+export const rpcMessageBytes = 2 * coreEventBytes + 64 * 1024
 /** Maximum calls in one POST to `/rpc`, and calls in flight on one WebSocket. */
 export const rpcCalls = 1000
 /** Calls of one POST that run concurrently, not counting streams. */

@@ -121,11 +121,13 @@ describe("JSON of the internal interface", () => {
     assert.strictEqual(await reportRaw(run, `"turn":1,"type":"completed"`), "Failure")
     const { body } = await service.get(token, uuid)
     assert.deepInclude(body, { status: "failed", error: "The result of the task is not valid." })
-    const large = await begin(token)
-    const turn = `{"output":"${"x".repeat(32 * 1024 * 1024)}"}`
-    assert.strictEqual(await reportRaw(large.run, `"turn":${turn},"type":"completed"`), "Failure")
-    const { body: failed } = await service.get(token, large.uuid)
-    assert.deepInclude(failed, { status: "failed", error: "The result of the task is too large." })
+    for (const mebibytes of [32, 63]) {
+      const large = await begin(token)
+      const turn = `{"output":"${"x".repeat(mebibytes * 1024 * 1024)}"}`
+      assert.strictEqual(await reportRaw(large.run, `"turn":${turn},"type":"completed"`), "Failure")
+      const { body: failed } = await service.get(token, large.uuid)
+      assert.deepInclude(failed, { status: "failed", error: "The result of the task is too large." })
+    }
   })
 })
 

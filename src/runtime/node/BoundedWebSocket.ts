@@ -10,7 +10,7 @@ const pingInterval = Duration.seconds(30)
 
 /**
  * Unanswered pings after which the connection is terminated. A pong cannot overtake a message that is still arriving, and the
- * longest message takes 5 minutes at 64 KiB/s.
+ * longest message takes 5 minutes at 220 KiB/s.
  */
 const maxMissed = 10
 
