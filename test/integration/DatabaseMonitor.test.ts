@@ -260,6 +260,7 @@ describe("the monitor of the database", () => {
         yield* DatabaseSockets.make(hosts),
         {
           nextHost: () => hosts[0],
+          isOutage: () => false,
           onFailed: () => Effect.void,
           onSilent: () => Effect.void,
           onOpen: () => Effect.void,

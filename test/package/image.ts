@@ -1,6 +1,6 @@
 /**
  * Builds the image with docker or buildah, if there is one, and carries out the Containerfile without an engine: each stage is a folder. Then runs the image's own command as core, backend
- * and service, as its user and with no environment but its own, and has a task done. `node test/package/image.ts`.
+ * and service, as its user and with no environment but its own, and has a task done. `node test/package/image.ts`; `NODE_IMAGE` names another base image.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
@@ -151,8 +151,10 @@ const build = () => {
 const engine = ["docker", "buildah"].find((name) => spawnSync(name, ["info"]).status === 0)
 if (engine !== undefined) {
   const format = engine === "buildah" ? ["--format", "docker"] : []
-  const args = ["build", ...format, "-f", "src/runtime/deployment/Containerfile", "-t", "async-task-service:test", "."]
-  execFileSync(engine, args, { cwd: root, stdio: "inherit" })
+  const base = process.env["NODE_IMAGE"]
+  const from = base === undefined ? [] : ["--build-arg", `NODE=${base}`]
+  const file = ["-f", "src/runtime/deployment/Containerfile", "-t", "async-task-service:test"]
+  execFileSync(engine, ["build", ...format, ...from, ...file, "."], { cwd: root, stdio: "inherit" })
 }
 say("built by", engine ?? "no engine: there is none here")
 

@@ -1,18 +1,5 @@
 /** Failures as errors of JSON-RPC, with the reasons of A2A. */
 import { Schema } from "effect"
-import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import type {
-  IdempotencyKeyReused,
-  TaskBelongsToAnother,
-  TaskHasEnded,
-  TaskNotFound,
-  TaskNotInterrupted,
-  ToolResultsMismatch,
-  TooManyActiveTasks,
-  TooManyStoredBytes,
-  TooManyWaiting
-} from "../../domain/TaskErrors.ts"
-import type { UploadError } from "../../services/files/AssistantBackend.ts"
 import {
   PayloadTooLarge,
   RequestTimeout,
@@ -20,9 +7,8 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../contract/Errors.ts"
-import type { ModelNotFound } from "../facades/Models.ts"
+import type { TaskFailure } from "../facades/TaskFailure.ts"
 import type { BodyError } from "../handlers/body/BodyReader.ts"
-import type { NoSlotLeft } from "../handlers/Uploads.ts"
 
 /** The reasons that have codes of their own. */
 const codes = {
@@ -68,27 +54,11 @@ const internal = (reason: string, message: string, status = 200) =>
 
 export const internalError = internal("INTERNAL", "Something went wrong on our side.")
 
-type TaskFailure =
-  | Refused
-  | ModelNotFound
-  | StoreUnavailable
-  | TaskNotFound
-  | TaskBelongsToAnother
-  | TaskNotInterrupted
-  | TaskHasEnded
-  | ToolResultsMismatch
-  | TooManyStoredBytes
-  | TooManyActiveTasks
-  | TooManyWaiting
-  | IdempotencyKeyReused
-  | UploadError
-  | NoSlotLeft
-
-export type Failure = BodyError | TaskFailure
+export type Failure = BodyError | Refused | TaskFailure
 
 const noTask = refused("TASK_NOT_FOUND", "The token's user has no such task. It may have been deleted.")
 
-const ofTask = (failure: TaskFailure): Refused => {
+const ofTask = (failure: Refused | TaskFailure): Refused => {
   switch (failure._tag) {
     case "A2aRefused":
       return failure

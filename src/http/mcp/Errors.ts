@@ -1,17 +1,5 @@
 /** Failures of requests, as errors of JSON-RPC, and failures of tools, as texts for the model. */
 import { Schema } from "effect"
-import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import type {
-  IdempotencyKeyReused,
-  TaskBelongsToAnother,
-  TaskHasEnded,
-  TaskNotFound,
-  TaskNotInterrupted,
-  ToolResultsMismatch,
-  TooManyActiveTasks,
-  TooManyStoredBytes
-} from "../../domain/TaskErrors.ts"
-import type { BackendUnauthorized, BackendUnavailable } from "../../services/files/AssistantBackend.ts"
 import {
   PayloadTooLarge,
   RequestTimeout,
@@ -19,7 +7,7 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../contract/Errors.ts"
-import type { ModelNotFound } from "../facades/Models.ts"
+import type { TaskFailure } from "../facades/TaskFailure.ts"
 import type { BodyError } from "../handlers/body/BodyReader.ts"
 
 /** An error of JSON-RPC, with the status of its HTTP response. */
@@ -82,20 +70,7 @@ export const ofRequest = (failure: BodyError): Refused => {
   return new Refused({ status, code, message: failure.message })
 }
 
-export type ToolFailure =
-  | ValidationFailed
-  | ModelNotFound
-  | StoreUnavailable
-  | TaskNotFound
-  | TaskBelongsToAnother
-  | TaskHasEnded
-  | TaskNotInterrupted
-  | ToolResultsMismatch
-  | TooManyActiveTasks
-  | TooManyStoredBytes
-  | IdempotencyKeyReused
-  | BackendUnauthorized
-  | BackendUnavailable
+export type ToolFailure = ValidationFailed | TaskFailure
 
 /** The same for what is unknown and what belongs to another user. */
 const noTask = "There is no such task of this user. Call list_tasks."

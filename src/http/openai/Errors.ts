@@ -1,19 +1,6 @@
 /** Errors as the OpenAI API has them: `{error: {message, type, param, code}}`. */
 import { Effect, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
-import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import type {
-  IdempotencyKeyReused,
-  TaskBelongsToAnother,
-  TaskHasEnded,
-  TaskNotFound,
-  TaskNotInterrupted,
-  ToolResultsMismatch,
-  TooManyActiveTasks,
-  TooManyStoredBytes,
-  TooManyWaiting
-} from "../../domain/TaskErrors.ts"
-import type { UploadError } from "../../services/files/AssistantBackend.ts"
 import {
   PayloadTooLarge,
   RequestTimeout,
@@ -21,9 +8,8 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../contract/Errors.ts"
-import type { ModelNotFound } from "../facades/Models.ts"
+import type { TaskFailure } from "../facades/TaskFailure.ts"
 import type { BodyError } from "../handlers/body/BodyReader.ts"
-import type { NoSlotLeft } from "../handlers/Uploads.ts"
 
 export class Refused extends Schema.TaggedError<Refused>()("OpenAiRefused", {
   status: Schema.Int,
@@ -63,23 +49,7 @@ export const inputNotKept = refused(
 export const fileNotFound = (id: string): Refused =>
   refused(404, `No such file: ${id}. Upload it to /v1/files, which returns its id.`, "not_found", "id")
 
-type TaskFailure =
-  | Refused
-  | ModelNotFound
-  | StoreUnavailable
-  | TaskNotFound
-  | TaskBelongsToAnother
-  | TaskNotInterrupted
-  | TaskHasEnded
-  | ToolResultsMismatch
-  | TooManyStoredBytes
-  | TooManyActiveTasks
-  | TooManyWaiting
-  | IdempotencyKeyReused
-  | UploadError
-  | NoSlotLeft
-
-export type Failure = BodyError | TaskFailure
+export type Failure = BodyError | Refused | TaskFailure
 
 type Mapping = readonly [status: number, code: string | null, param?: string]
 
@@ -87,7 +57,7 @@ type Mapping = readonly [status: number, code: string | null, param?: string]
 const notFound: Mapping = [404, "not_found"]
 const tooMany: Mapping = [429, "rate_limit_exceeded"]
 
-const mappings: Readonly<Record<Exclude<TaskFailure, Refused>["_tag"], Mapping>> = {
+const mappings: Readonly<Record<TaskFailure["_tag"], Mapping>> = {
   ModelNotFound: [404, "model_not_found", "model"],
   TaskNotFound: notFound,
   TaskBelongsToAnother: notFound,
@@ -132,7 +102,7 @@ const ways: Readonly<Record<string, string>> = {
 
 const sentence = (text: string) => /[.!?]$/.test(text) ? text : `${text}.`
 
-const ofTask = (failure: TaskFailure): Refused => {
+const ofTask = (failure: Refused | TaskFailure): Refused => {
   if (failure instanceof Refused) return failure
   const { _tag: tag, message } = failure
   const [status, code, param] = mappings[tag]

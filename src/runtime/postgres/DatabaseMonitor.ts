@@ -232,6 +232,7 @@ export const monitor = Effect.fnUntraced(function*(
 
   const session = DatabaseSession.make(options, sockets, {
     nextHost: hosts.next,
+    isOutage: state.isUnavailable,
     onFailed,
     onSilent: (failure) => {
       hosts.skip()

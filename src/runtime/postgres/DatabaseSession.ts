@@ -8,10 +8,12 @@ import type { SqlError } from "effect/sql"
 import type { Socket } from "node:net"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
 import type { Host } from "./DatabaseUrl.ts"
-import { Silent, type Traffic, whileAnswering } from "./Patience.ts"
+import { type Patience, Silent, type Traffic, whileAnswering } from "./Patience.ts"
 
 const heartbeatInterval = Duration.millis(200)
 const retryInterval = Duration.millis(100)
+/** Milliseconds. */
+const loginInterval = 500
 /** Logins in progress; each, and the first statement after it, ends after the URL's `connect_timeout`. */
 const maxLogins = 8
 const defaultTimeout = Duration.seconds(5)
@@ -39,6 +41,7 @@ export interface Observer {
   /** The host of the next login. */
   readonly nextHost: () => Host
   readonly onFailed: (login: FailedLogin) => Effect.Effect<void>
+  readonly isOutage: () => boolean
   /** No login gets an answer. */
   readonly onSilent: (failure: Silent) => Effect.Effect<void>
   /** The first heartbeat was answered. `end` ends the session, with a failure if it is given. */
@@ -100,6 +103,12 @@ const makeHeartbeats = ({ patience }: DatabaseSockets["Service"], traffic: Traff
     )
   }
 }
+
+/** In an outage the next login begins soon beside one without an answer: nobody else waits for the database. */
+const patienceOfLogins = ({ patience }: DatabaseSockets["Service"], { isOutage }: Observer): Patience => ({
+  ...patience,
+  silence: (unanswered) => isOutage() ? loginInterval : patience.silence(unanswered)
+})
 
 const untilEnded = Effect.fnUntraced(function*(events: Queue.Dequeue<Event>) {
   for (;;) {
@@ -164,7 +173,9 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
     while (!session.isOpen) {
       const inProgress = yield* FiberSet.size(logins)
       if (inProgress < maxLogins) yield* FiberSet.run(logins, login(observer.nextHost(), session, report))
-      const event = yield* Effect.result(whileAnswering(Queue.take(events), traffic, sockets.patience))
+      const event = yield* Effect.result(
+        whileAnswering(Queue.take(events), traffic, patienceOfLogins(sockets, observer))
+      )
       // What happened before a login succeeded says nothing any more.
       if (session.isOpen) break
       if (Result.isFailure(event)) {

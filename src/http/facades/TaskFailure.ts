@@ -1,0 +1,31 @@
+/** What may be wrong with a request for a task, whatever its protocol. */
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import type {
+  IdempotencyKeyReused,
+  TaskBelongsToAnother,
+  TaskHasEnded,
+  TaskNotFound,
+  TaskNotInterrupted,
+  ToolResultsMismatch,
+  TooManyActiveTasks,
+  TooManyStoredBytes,
+  TooManyWaiting
+} from "../../domain/TaskErrors.ts"
+import type { UploadError } from "../../services/files/AssistantBackend.ts"
+import type { NoSlotLeft } from "../handlers/Uploads.ts"
+import type { ModelNotFound } from "./Models.ts"
+
+export type TaskFailure =
+  | ModelNotFound
+  | StoreUnavailable
+  | TaskNotFound
+  | TaskBelongsToAnother
+  | TaskNotInterrupted
+  | TaskHasEnded
+  | ToolResultsMismatch
+  | TooManyStoredBytes
+  | TooManyActiveTasks
+  | TooManyWaiting
+  | IdempotencyKeyReused
+  | UploadError
+  | NoSlotLeft
