@@ -107,7 +107,7 @@ export const migrate = (config: AppConfig) =>
 const layerClient = ({ direct, main }: Database.Database, { databaseConnections }: AppConfig) =>
   DatabaseClient.layer({
     ...Database.limited(main),
-    maxConnections: databaseConnections,
+    maxConnections: direct === main ? databaseConnections - 1 : databaseConnections,
     maxMessageSize: 512 * 1024 * 1024,
     listener: direct === main ? undefined : Database.patient(direct),
     probe: writeProbe

@@ -14,6 +14,7 @@ import * as DatabaseMonitor from "./DatabaseMonitor.ts"
 import { DatabaseSockets } from "./DatabaseSockets.ts"
 
 export interface Options extends PgConnection.Config {
+  /** Beside the one for LISTEN. */
   readonly maxConnections: number
   /** Options of the sessions for LISTEN, if not those of the pool. */
   readonly listener?: PgConnection.Config | undefined
@@ -104,14 +105,18 @@ const make = Effect.fnUntraced(function*(options: Options) {
       wake: monitor.needsProbe
     })
   }
-  const listeners = options.listener === undefined
-    ? pool
-    : yield* PgPool.make({ ...options.listener, maxConnections: 1 })
+  const listeners = yield* PgPool.make({
+    ...options.listener ?? { ...options, stream: sockets.open },
+    maxConnections: 1
+  })
   return Context.make(SqlClient.SqlClient, client).pipe(
     Context.add(PgPool.PgPool, listeners),
     Context.add(StoreHealth, { problem: monitor.problem })
   )
 })
 
-/** Also provides a pool itself, because LISTEN occupies a session for its whole duration. */
+/**
+ * Also provides a pool for LISTEN, which occupies a session for its whole duration. One of the pool for statements would often be
+ * the first after an outage, and requests would wait for another login.
+ */
 export const layer = (options: Options) => Layer.effectContext(make(options)).pipe(Layer.provide(Reactivity.layer))
