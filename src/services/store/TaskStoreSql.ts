@@ -1,13 +1,18 @@
 /** Every store of tasks and of webhooks in Postgres. */
+import { PgTypes } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
+import type { RunId } from "../../domain/Task.ts"
 import { plus } from "../../domain/Timestamp.ts"
-import { make as makeQueries, micros, moment, query } from "./Queries.ts"
+import * as Batcher from "./Batcher.ts"
+import { array, hidden, make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { PendingStop, StopOutbox } from "./StopOutbox.ts"
 import * as TaskReadsSql from "./TaskReadsSql.ts"
 import * as TaskRetentionSql from "./TaskRetentionSql.ts"
 import * as TaskScansSql from "./TaskScansSql.ts"
 import * as TaskWritesSql from "./TaskWritesSql.ts"
 import * as WebhookStoreSql from "./WebhookStoreSql.ts"
+
+const { uuid } = PgTypes.OID
 
 const claimStops = query(
   PendingStop,
@@ -19,15 +24,27 @@ const claimStops = query(
     (SELECT ${micros("completed_at")} FROM tasks WHERE uuid = task_uuid) AS "endedAt"`
 )
 
+const deleteStops = `DELETE FROM core_stops USING unnest(${hidden("$1::uuid[]")}) AS done (id) WHERE run_id = done.id`
+
 const layerStops = Layer.effect(
   StopOutbox,
-  Effect.map(makeQueries, ({ execute, rows }) =>
-    StopOutbox.of({
+  Effect.gen(function*() {
+    const { execute, rows } = yield* makeQueries
+    // Thousands of runs may have to be stopped in one moment.
+    const record = yield* Batcher.make({
+      run: (runIds: ReadonlyArray<RunId>) =>
+        Effect.as(
+          execute(deleteStops, [array(runIds, uuid)]),
+          runIds.map(() => undefined)
+        )
+    })
+    return StopOutbox.of({
       claim: (at, lease, limit) => rows(claimStops, [at, plus(at, lease), limit]),
-      record: (runId) => execute(`DELETE FROM core_stops WHERE run_id = $1`, [runId]),
+      record,
       postpone: (runId, until) =>
         execute(`UPDATE core_stops SET due_at = ${moment("$2")} WHERE run_id = $1`, [runId, until])
-    }))
+    })
+  })
 )
 
 export const layer = Layer.mergeAll(
