@@ -1,5 +1,6 @@
 /** `/rpc` under attack: unauthenticated requests take almost no resources, authenticated ones a bounded amount. */
 import { assert, describe, it, onTestFinished } from "vitest"
+import * as Limits from "../../src/domain/Limits.ts"
 import { handshake, RawClient, requestHead } from "../kit/RawClient.ts"
 import { eventually, internalToken } from "../kit/Service.ts"
 import { expectQuiet, use } from "../kit/suite.ts"
@@ -128,7 +129,7 @@ describe("many calls in one POST", () => {
   })
 
   it("are read only up to the byte limit", async () => {
-    const limit = 32 * mebibyte + 64 * 1024
+    const limit = Limits.rpcMessageBytes
     const padded = (size: number) => JSON.stringify(call("a")).padEnd(size)
     assert.strictEqual((await post(padded(limit))).status, 200)
     assert.strictEqual((await post(padded(limit + 1))).status, 413)
@@ -236,9 +237,9 @@ describe("a WebSocket", () => {
 
   it("is closed with an error that names the limit when a message is too long", async () => {
     const line = await new Line().open()
-    line.socket.send("x".repeat(33 * mebibyte))
+    line.socket.send("x".repeat(Limits.rpcMessageBytes + 1))
     assert.strictEqual(await eventually(async () => line.closed, (code) => code !== undefined), 1009)
-    assert.match(line.answers[0]?.defect.message, /longer than 33619968 bytes/)
+    assert.include(line.answers[0]?.defect.message, `longer than ${Limits.rpcMessageBytes} bytes`)
   })
 
   it("rejects concurrent calls above its limit and answers the others", async () => {
