@@ -107,7 +107,8 @@ export const migrate = (config: AppConfig) =>
 const layerClient = ({ direct, main }: Database.Database, { databaseConnections }: AppConfig) =>
   DatabaseClient.layer({
     ...Database.limited(main),
-    maxConnections: direct === main ? databaseConnections - 1 : databaseConnections,
+    // LISTEN has one of these connections, if they can carry it.
+    maxConnections: direct === main && main.pooling !== "transaction" ? databaseConnections - 1 : databaseConnections,
     maxMessageSize: 512 * 1024 * 1024,
     listener: direct === main ? undefined : Database.patient(direct),
     probe: writeProbe

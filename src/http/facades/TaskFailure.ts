@@ -1,4 +1,4 @@
-/** What may be wrong with a request for a task, whatever its protocol. */
+/** The failures of a request for a task, which each protocol reports in its own form. */
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type {
   IdempotencyKeyReused,

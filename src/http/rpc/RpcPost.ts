@@ -29,23 +29,26 @@ import * as RpcMessages from "./RpcMessages.ts"
 const refusal = (status: number, message: string, errors?: Readonly<Record<string, ReadonlyArray<string>>>) =>
   HttpServerResponse.jsonUnsafe({ message, errors }, { status })
 
-const tooLarge = refusal(413, `The request body is larger than ${Limits.rpcMessageBytes} bytes.`)
+const tooLarge = (limit: number) => refusal(413, `The request body is larger than ${limit} bytes.`)
+
+/** Bytes of a body that does not announce its length: as much memory is reserved for it. */
+const unannounced = Limits.coreEventBytes + 64 * 1024
 
 const unreadable = refusal(422, SmallBodies.unreadable.message, SmallBodies.unreadable.errors)
 
-const unreadableBody = ({ reason }: HttpServerError.HttpServerError) =>
-  reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? tooLarge : unreadable
+const unreadableBody = (limit: number) => ({ reason }: HttpServerError.HttpServerError) =>
+  reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? tooLarge(limit) : unreadable
 
 const tooSlow = refusal(408, SmallBodies.tooSlow.message)
 
 const malformed = ({ isTooLong, message }: RpcMessages.Malformed) =>
   isTooLong ? refusal(413, message) : refusal(422, `body: ${message}`, { body: [message] })
 
-const readStream = (request: HttpServerRequest.HttpServerRequest, timeout: Duration.Duration) =>
+const readStream = (request: HttpServerRequest.HttpServerRequest, limit: number, timeout: Duration.Duration) =>
   // In a fiber of its own, because interrupting the read closes the connection before the response is sent.
   request.arrayBuffer.pipe(
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(Limits.rpcMessageBytes)),
-    Effect.mapBoth({ onSuccess: (buffer) => new Uint8Array(buffer), onFailure: unreadableBody }),
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(limit)),
+    Effect.mapBoth({ onSuccess: (buffer) => new Uint8Array(buffer), onFailure: unreadableBody(limit) }),
     Effect.forkDetach({ startImmediately: true }),
     Effect.flatMap(Fiber.join),
     Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(tooSlow) })
@@ -59,15 +62,15 @@ const makeReadBody = Effect.fnUntraced(function*(memory: RpcMemory) {
 
   return Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
     yield* Effect.mapError(requirePlain(request), ({ message }) => refusal(415, message))
-    const announced = Number(request.headers["content-length"] ?? Limits.rpcMessageBytes)
-    if (announced > Limits.rpcMessageBytes) return yield* Effect.fail(tooLarge)
+    const announced = Number(request.headers["content-length"] ?? unannounced)
+    if (announced > Limits.rpcMessageBytes) return yield* Effect.fail(tooLarge(Limits.rpcMessageBytes))
     let held = 0
     yield* Scope.addFinalizer(yield* Effect.scope, Effect.sync(() => memory.release(held)))
     if (!memory.reserve(announced)) return yield* Effect.fail(refusal(503, busy.message))
     held = announced
     const bytes = SmallBodies.isSmall(request, announced)
       ? yield* readSmall(request, announced)
-      : yield* readStream(request, Duration.sum(jsonBody, Duration.seconds(announced / jsonBytesPerSecond)))
+      : yield* readStream(request, announced, Duration.sum(jsonBody, Duration.seconds(announced / jsonBytesPerSecond)))
     memory.release(announced - bytes.byteLength)
     held = bytes.byteLength
     return bytes

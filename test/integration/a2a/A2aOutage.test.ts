@@ -1,4 +1,4 @@
-/** What a stream of a task says when the database is away. */
+/** A stream of a task ends with an error when the database is away. */
 import { assert, it } from "vitest"
 import { Proxy } from "../../chaos/Proxy.ts"
 import { openDatabase } from "../../kit/databases.ts"
