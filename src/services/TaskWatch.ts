@@ -46,20 +46,23 @@ const makeUntil = Effect.gen(function*() {
   const reads = yield* TaskReads
   const waiting = yield* WaitingRequests
 
+  const wait = Effect.fnUntraced(
+    function*(uuid: TaskId, isEnough: (head: TaskHead) => boolean, changed: Effect.Effect<boolean>) {
+      let isOpen = true
+      while (isOpen) {
+        const [present] = yield* reads.heads([uuid])
+        if (present === undefined || isEnough(present)) return
+        isOpen = yield* changed
+      }
+    }
+  )
+
   return Effect.fnUntraced(
     function*(...[task, isEnough, timeout]: Parameters<TaskWatch["Service"]["until"]>) {
       yield* waiting.checkLimit(task.sub)
       // Subscribe before the first read, so that no change falls between the two.
       const changed = yield* waiting.subscribe(task.uuid, task.sub, isEnough)
-      const wait = Effect.gen(function*() {
-        let isOpen = true
-        while (isOpen) {
-          const [present] = yield* reads.heads([task.uuid])
-          if (present === undefined || isEnough(present)) return
-          isOpen = yield* changed
-        }
-      })
-      yield* Effect.timeoutOption(wait, timeout)
+      yield* Effect.timeoutOption(wait(task.uuid, isEnough, changed), timeout)
     },
     Effect.scoped
   )

@@ -151,24 +151,23 @@ const makeRunAssistant = Effect.gen(function*() {
   return makeTool(
     RunAssistant,
     description,
-    (caller, { assistant, files, idempotency_key: key, prompt, ...given }) =>
-      Effect.gen(function*() {
-        const { assistantId, imageGeneratorId, llmModelId } = yield* models.find(caller, String(assistant))
-        const maxExecutionTime = given.time_limit ?? timeLimit
-        const request = OpaqueJson.fromValue(runFieldsOf({
-          assistant_id: assistantId,
-          llm_model_id: llmModelId,
-          image_generator_id: imageGeneratorId,
-          input: [{ type: "text", text: prompt }, ...(files ?? [])],
-          client_tools: given.client_tools
-        }))
-        const operation = `MCP run_assistant ${maxExecutionTime}`
-        const fingerprint = fingerprintOf(digest, operation, OpaqueJson.encode(request))
-        const claim = Predicate.isNullish(key) ? undefined : { key, fingerprint: yield* fingerprint }
-        const task = { ...ownFieldsOf({}), assistantId, maxExecutionTime, request }
-        const { uuid } = yield* tasks.create(caller, task, claim)
-        return { ...followed(uuid, given.wait_seconds), isRun: true, isBound: claim === undefined }
-      })
+    Effect.fnUntraced(function*(caller, { assistant, files, idempotency_key: key, prompt, ...given }) {
+      const { assistantId, imageGeneratorId, llmModelId } = yield* models.find(caller, String(assistant))
+      const maxExecutionTime = given.time_limit ?? timeLimit
+      const request = OpaqueJson.fromValue(runFieldsOf({
+        assistant_id: assistantId,
+        llm_model_id: llmModelId,
+        image_generator_id: imageGeneratorId,
+        input: [{ type: "text", text: prompt }, ...(files ?? [])],
+        client_tools: given.client_tools
+      }))
+      const operation = `MCP run_assistant ${maxExecutionTime}`
+      const fingerprint = fingerprintOf(digest, operation, OpaqueJson.encode(request))
+      const claim = Predicate.isNullish(key) ? undefined : { key, fingerprint: yield* fingerprint }
+      const task = { ...ownFieldsOf({}), assistantId, maxExecutionTime, request }
+      const { uuid } = yield* tasks.create(caller, task, claim)
+      return { ...followed(uuid, given.wait_seconds), isRun: true, isBound: claim === undefined }
+    })
   )
 })
 
@@ -186,29 +185,32 @@ const AnswerTask = Schema.Struct({
 })
 
 const makeAnswerTask = Effect.map(Tasks, (tasks) =>
-  makeTool(AnswerTask, {
-    name: "answer_task",
-    title: "Answer a task",
-    description: "Answers the pending tool calls of an interrupted task, which then continues.",
-    properties: {
-      ...taskId,
-      results: objects("One result for each of pending_tool_calls.", {
-        type: "object",
-        properties: {
-          tool_call_id: text("The id of the call."),
-          output: { description: "What the tool returned: any JSON." },
-          is_error: { type: "boolean" }
-        },
-        required: ["tool_call_id", "output"]
-      })
+  makeTool(
+    AnswerTask,
+    {
+      name: "answer_task",
+      title: "Answer a task",
+      description: "Answers the pending tool calls of an interrupted task, which then continues.",
+      properties: {
+        ...taskId,
+        results: objects("One result for each of pending_tool_calls.", {
+          type: "object",
+          properties: {
+            tool_call_id: text("The id of the call."),
+            output: { description: "What the tool returned: any JSON." },
+            is_error: { type: "boolean" }
+          },
+          required: ["tool_call_id", "output"]
+        })
+      },
+      annotations: { destructiveHint: false, openWorldHint: true }
     },
-    annotations: { destructiveHint: false, openWorldHint: true }
-  }, (caller, { results, task_id }) =>
-    Effect.gen(function*() {
+    Effect.fnUntraced(function*(caller, { results, task_id }) {
       const task = yield* tasks.getOutline(caller.principal, task_id)
       yield* tasks.submitToolResults(caller, task, toToolResults(results))
       return followed(task_id, 0)
-    })))
+    })
+  ))
 
 const CancelTask = Schema.Struct({
   task_id: Schema.String,
@@ -216,17 +218,20 @@ const CancelTask = Schema.Struct({
 })
 
 const makeCancelTask = Effect.map(Tasks, (tasks) =>
-  makeTool(CancelTask, {
-    name: "cancel_task",
-    title: "Cancel a task",
-    description: "Cancels a task that has not ended.",
-    properties: { ...taskId, reason: text("Becomes the task's error.") },
-    annotations: { destructiveHint: true, openWorldHint: false }
-  }, (caller, { reason, task_id }) =>
-    Effect.gen(function*() {
+  makeTool(
+    CancelTask,
+    {
+      name: "cancel_task",
+      title: "Cancel a task",
+      description: "Cancels a task that has not ended.",
+      properties: { ...taskId, reason: text("Becomes the task's error.") },
+      annotations: { destructiveHint: true, openWorldHint: false }
+    },
+    Effect.fnUntraced(function*(caller, { reason, task_id }) {
       yield* tasks.withdraw(yield* tasks.getHead(caller.principal, task_id), reason ?? null)
       return followed(task_id, 0)
-    })))
+    })
+  ))
 
 const ListTasks = Schema.Struct({
   status: absentOr(TaskStatus, "Only tasks of this status."),
@@ -249,18 +254,20 @@ const listSchema = {
 }
 
 const makeListTasks = Effect.map(Tasks, ({ list }) =>
-  makeTool(ListTasks, {
-    name: "list_tasks",
-    title: "List tasks",
-    description: "Lists the user's tasks, newest first.",
-    properties: {
-      status: { type: "string", enum: TaskStatus.literals, description: "Only tasks of this status." },
-      page: { type: "integer", minimum: 1, description: "The page; 1 by default." }
+  makeTool(
+    ListTasks,
+    {
+      name: "list_tasks",
+      title: "List tasks",
+      description: "Lists the user's tasks, newest first.",
+      properties: {
+        status: { type: "string", enum: TaskStatus.literals, description: "Only tasks of this status." },
+        page: { type: "integer", minimum: 1, description: "The page; 1 by default." }
+      },
+      output: listSchema,
+      annotations: { readOnlyHint: true }
     },
-    output: listSchema,
-    annotations: { readOnlyHint: true }
-  }, ({ principal: { sub } }, { page, status }) =>
-    Effect.gen(function*() {
+    Effect.fnUntraced(function*({ principal: { sub } }, { page, status }) {
       const wanted = { page: page ?? 1, perPage: Limits.perPage.default }
       const found = yield* list({ sub, statuses: Predicate.isNullish(status) ? [] : [status], ...wanted })
       const { data, meta } = paginate(found.tasks, found.total, wanted)
@@ -272,7 +279,8 @@ const makeListTasks = Effect.map(Tasks, ({ list }) =>
       }))
       const { current_page, last_page, total } = meta
       return { _tag: "Result", result: resultOf({ tasks, page: current_page, last_page, total }) }
-    })))
+    })
+  ))
 
 /** How the tools are made. The conformance kit needs others. */
 export const Make = Context.Reference("async-task-service/http/mcp/Tools/Make", {

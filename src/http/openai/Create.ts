@@ -253,10 +253,9 @@ export const make = Effect.fnUntraced(function*(responses: Responses) {
     if (outputs.length > 0 && hasUserMessage) {
       return yield* invalid("input", "Tool outputs continue a response that waits for them. Send messages later.")
     }
-    const outcome = Effect.gen(function*() {
-      if (outputs.length > 0) return yield* answer(creation, id, outputs)
-      return yield* create(creation, yield* continued(creation.caller, id))
-    })
+    const outcome = outputs.length > 0
+      ? answer(creation, id, outputs)
+      : Effect.flatMap(continued(creation.caller, id), (context) => create(creation, context))
     return yield* Effect.catchTags(outcome, { TaskNotFound: gone, TaskBelongsToAnother: gone })
   })
 

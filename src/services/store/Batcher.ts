@@ -3,7 +3,7 @@
  * two batches run at a time, and the next one gathers meanwhile. There is no timer: a single request is sent at the end
  * of its turn, or of the last turn in which requests gather.
  */
-import { Array, Cause, Effect, Exit, Iterable, Order, Struct, type Tracer } from "effect"
+import { Array, Cause, Effect, Exit, Order, Struct, type Tracer } from "effect"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 import { isLockTimeout } from "./Queries.ts"
@@ -71,17 +71,25 @@ interface Queued {
 
 /** Chooses which requests share the next statement. */
 const makeQueue = <Item extends Queued>() => {
-  const ready: Readonly<Record<Lane, Set<Item>>> = { batch: new Set(), single: new Set(), large: new Set() }
+  // Arrays: a `Set` through which many items pass keeps their objects alive until V8 collects the old generation (test/bench/README.md).
+  const ready: Readonly<Record<Lane, Array<Item>>> = { batch: [], single: [], large: [] }
   const running: Record<Lane, number> = { batch: 0, single: 0, large: 0 }
   /** The requests of each key that wait for an earlier one in `ready` or in a running statement. */
   const behind = new Map<string, Set<Item>>()
   let size = 0
   let length = 0
 
-  const makeReady = (item: Item) => ready[item.lane].add(item)
+  const makeReady = (item: Item) => ready[item.lane].push(item)
+
+  /** Returns whether the item was there. */
+  const removeReady = (item: Item) => {
+    const index = ready[item.lane].indexOf(item)
+    if (index >= 0) ready[item.lane].splice(index, 1)
+    return index >= 0
+  }
 
   /** A lane whose next statement may run now. */
-  const nextLane = () => lanes.find((lane) => ready[lane].size > 0 && running[lane] < concurrency[lane])
+  const nextLane = () => lanes.find((lane) => ready[lane].length > 0 && running[lane] < concurrency[lane])
 
   const count = (item: Item, change: 1 | -1) => {
     size += change
@@ -110,7 +118,7 @@ const makeQueue = <Item extends Queued>() => {
     /** Removes a waiting request; does nothing after it was taken. */
     remove: (item: Item) => {
       const { key } = item
-      if (ready[item.lane].delete(item)) releaseKey(key)
+      if (removeReady(item)) releaseKey(key)
       else if (key === undefined || behind.get(key)?.delete(item) !== true) return
       count(item, -1)
     },
@@ -119,11 +127,8 @@ const makeQueue = <Item extends Queued>() => {
       const lane = nextLane()
       if (lane === undefined) return []
       running[lane]++
-      const batch = [...Iterable.take(ready[lane], lane === "batch" ? maxBatch : 1)]
-      for (const item of batch) {
-        ready[lane].delete(item)
-        count(item, -1)
-      }
+      const batch = ready[lane].splice(0, lane === "batch" ? maxBatch : 1)
+      for (const item of batch) count(item, -1)
       return batch
     },
     /** Releases the requests of a statement that has ended. */

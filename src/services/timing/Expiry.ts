@@ -9,8 +9,11 @@ import * as Worker from "./Worker.ts"
 interface Wait {
   /** In milliseconds of the monotonic clock. */
   readonly deadline: number
-  readonly onOverdue: () => void
+  /** Emptied at the end, because V8's sets keep former members alive for a while. */
+  onOverdue: () => void
 }
+
+const nothing = () => {}
 
 /** `name` is the worker's, as in "the timeout of webhooks". */
 export const make = Effect.fnUntraced(function*(name: string) {
@@ -40,13 +43,16 @@ export const make = Effect.fnUntraced(function*(name: string) {
   return {
     /** Begins a wait of at most `timeout` milliseconds. Returns how to end it. */
     begin: (timeout: number, onOverdue: () => void): () => void => {
-      const wait = { deadline: monotonicMillisOf(clock) + timeout, onOverdue }
+      const wait: Wait = { deadline: monotonicMillisOf(clock) + timeout, onOverdue }
       waits.add(wait)
       if (wait.deadline < checkAt) {
         checkAt = wait.deadline
         sooner.openUnsafe()
       }
-      return () => void waits.delete(wait)
+      return () => {
+        wait.onOverdue = nothing
+        waits.delete(wait)
+      }
     }
   }
 })

@@ -291,19 +291,25 @@ const make = Effect.gen(function*() {
   const receive = yield* makeReceive
   const digest = yield* Digest.Digest
 
+  const readUnchecked = Effect.fnUntraced(function*<A>(
+    kind: BodyKind<A>,
+    request: HttpServerRequest.HttpServerRequest,
+    holder: string
+  ) {
+    const received = yield* receive(kind, request, holder)
+    const body = yield* decode(kind, received)
+    const fingerprint = IdempotencyKey.isGiven(request)
+      ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request), received.bytes)
+      : undefined
+    return { body, fingerprint }
+  })
+
   const read = Effect.fnUntraced(function*<A>(
     kind: BodyKind<A>,
     request: HttpServerRequest.HttpServerRequest
   ) {
     const { check, holder } = yield* CurrentToken
-    const outcome = yield* Effect.result(Effect.gen(function*() {
-      const received = yield* receive(kind, request, holder)
-      const body = yield* decode(kind, received)
-      const fingerprint = IdempotencyKey.isGiven(request)
-        ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request), received.bytes)
-        : undefined
-      return { body, fingerprint }
-    }))
+    const outcome = yield* Effect.result(readUnchecked(kind, request, holder))
     yield* check
     const { body, fingerprint } = yield* Effect.fromResult(outcome)
     return { body, claim: yield* IdempotencyKey.claimOfRequest(request, fingerprint) }

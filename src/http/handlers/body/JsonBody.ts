@@ -183,17 +183,23 @@ export const kind = <A, B>(
   }
 }
 
+const decodeWhole = Effect.fnUntraced(function*<A>(
+  { decode, maxBytes }: BodyKind<A>,
+  scanner: BodyScanner,
+  bytes: Uint8Array
+) {
+  yield* scanner.push(bytes)
+  const found = yield* scanner.end()
+  if (bytes.length > maxBytes) return yield* invalid(whole, `Must not be larger than ${maxBytes} bytes`)
+  return yield* decode(found, bytes)
+})
+
 /** The value of a whole document or why it has none, with what was found in it. */
-export const attemptBytes = <A>({ decode, maxBytes, shape }: BodyKind<A>, bytes: Uint8Array) =>
+export const attemptBytes = <A>(kind: BodyKind<A>, bytes: Uint8Array) =>
   Effect.suspend(() => {
-    const scanner = new BodyScanner(shape)
-    const decoded = Effect.gen(function*() {
-      yield* scanner.push(bytes)
-      const found = yield* scanner.end()
-      if (bytes.length > maxBytes) return yield* invalid(whole, `Must not be larger than ${maxBytes} bytes`)
-      return yield* decode(found, bytes)
-    })
-    return Effect.map(Effect.result(decoded), (outcome) => ({ outcome, found: scanner.found }))
+    const scanner = new BodyScanner(kind.shape)
+    const outcome = Effect.result(decodeWhole(kind, scanner, bytes))
+    return Effect.map(outcome, (outcome) => ({ outcome, found: scanner.found }))
   })
 
 /** Decodes a whole document. */

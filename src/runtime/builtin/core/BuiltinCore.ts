@@ -179,12 +179,16 @@ const makeProcess = <R extends Run>(
     // A turn that arrives immediately needs no event of its own for the acceptance of the run.
     if (responding.pollUnsafe() === undefined && (yield* announce)) return
     const lines = yield* Effect.tapError(Fiber.join(responding), () => announce)
-    const sendLine = Effect.fnUntraced(function*(line: TurnLine) {
+    const sendLine = (line: TurnLine) => {
       const event = toEvent(line, state)
-      const isUnwanted = yield* send(run, isAnnounced || resume !== null ? event : { ...event, accepted: true })
-      isAnnounced = true
-      return isUnwanted
-    })
+      return Effect.map(
+        send(run, isAnnounced || resume !== null ? event : { ...event, accepted: true }),
+        (isUnwanted) => {
+          isAnnounced = true
+          return isUnwanted
+        }
+      )
+    }
     if (Stream.isStream(lines)) {
       if (yield* announce) return
       return (yield* sendStreamed(lines, sendLine)) || (yield* failed("internal"))
