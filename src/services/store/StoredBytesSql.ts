@@ -9,12 +9,13 @@ const { float8, int4, text, uuid } = PgTypes.OID
 
 const Sub = Schema.Struct({ sub: Schema.String })
 
-/** A user with a million tasks is counted every 17 minutes at most, another every 5 seconds. */
+/** The least time between two counts of a user. A count reads all of the user's tasks: 50 a second are little beside what creates them. */
+const pause = "greatest(20 * known.tasks, 5000) * interval '1 millisecond'"
+
 const noteActive = `INSERT INTO stored_bytes AS known (sub, due_at)
   SELECT DISTINCT sub, ${moment("$2")} FROM tasks WHERE created_at >= ${moment("$1")} ORDER BY sub
-  ON CONFLICT (sub) DO UPDATE SET
-    due_at = least(known.due_at, known.counted_at + greatest(known.tasks, 5000) * interval '1 millisecond')
-  WHERE known.due_at > known.counted_at + greatest(known.tasks, 5000) * interval '1 millisecond'`
+  ON CONFLICT (sub) DO UPDATE SET due_at = least(known.due_at, known.counted_at + ${pause})
+  WHERE known.due_at > known.counted_at + ${pause}`
 
 const claim = query(
   Sub,
