@@ -77,11 +77,17 @@ BEGIN
   has_first := coalesce(p_first_type IS NOT NULL AND head.status = ANY (p_first_sources), false);
   IF head.uuid IS NULL THEN
     outcome := 'Unknown';
+  ELSIF head.completed_at IS NOT NULL THEN
+    -- The index does not have the last event of a task.
+    outcome := CASE WHEN EXISTS (
+      SELECT FROM task_events e WHERE e.task_uuid = p_uuid AND e.core_event_id = p_core_event_id
+    ) THEN 'NoEffect' ELSE 'Superseded' END;
   ELSIF p_core_event_id IS NOT NULL AND EXISTS (
     SELECT FROM task_events e WHERE e.task_uuid = p_uuid AND e.core_event_id = p_core_event_id
+      AND e.status IN ('processing', 'interrupted')
   ) THEN
     outcome := 'NoEffect';
-  ELSIF head.completed_at IS NOT NULL OR head.run_id <> p_run_id THEN
+  ELSIF head.run_id <> p_run_id THEN
     outcome := 'Superseded';
   ELSIF (CASE WHEN has_first THEN p_first_target ELSE head.status END) <> ALL (p_sources) THEN
     outcome := 'NoEffect';

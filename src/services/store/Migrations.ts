@@ -39,8 +39,15 @@ const narrowUsageOutbox = [
   `DROP TABLE wide_usage_outbox`
 ]
 
+/** Most tasks have one event of the core, their last: a repetition of it is recognized without an index. */
+const leaveLastEvents = [
+  `DROP INDEX task_events_core_event_id`,
+  `CREATE UNIQUE INDEX task_events_core_event_id ON task_events (task_uuid, core_event_id)
+    WHERE core_event_id IS NOT NULL AND status IN ('processing', 'interrupted')`
+]
+
 /** A small migration is a list of statements here, a long one a file. */
-const core: Tables = { name: "core", migrations: [First.statements, narrowUsageOutbox], functions }
+const core: Tables = { name: "core", migrations: [First.statements, narrowUsageOutbox, leaveLastEvents], functions }
 
 /** The version of the core's tables that `/readyz` requires. */
 export const latest = core.migrations.length
