@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Logger, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { once } from "node:events"
 import { type AddressInfo, connect as connectTo, createServer, type Server, type Socket } from "node:net"
 import { pipeline } from "node:stream"
@@ -269,6 +270,38 @@ describe("the monitor of the database", () => {
       )
       const exit = yield* Effect.timeout(Effect.exit(session), "5 seconds")
       assert.isTrue(Exit.hasDies(exit))
+    }))
+
+  it.effect("begins a login every second or so while a host accepts connections and answers nothing", () =>
+    Effect.gen(function*() {
+      const silent = yield* Effect.acquireRelease(
+        Effect.promise(async () => {
+          const server = createServer().listen(0, "127.0.0.1")
+          await once(server, "listening")
+          return server
+        }),
+        (server) => Effect.sync(() => server.close())
+      )
+      const { hosts, ...parsed } = urlOf(silent)
+      let elapsed = 0
+      const begun: Array<number> = []
+      const session = DatabaseSession.make(
+        optionsFor({ hosts, ...parsed }, hosts[0], false),
+        yield* DatabaseSockets.make(hosts),
+        {
+          nextHost: () => (begun.push(elapsed), hosts[0]),
+          isOutage: () => true,
+          onFailed: () => Effect.void,
+          onSilent: () => Effect.void,
+          onOpen: () => Effect.void,
+          onAnswer: () => Effect.void
+        }
+      )
+      yield* Effect.forkScoped(session)
+      for (; elapsed < 25_000; elapsed += 100) yield* TestClock.adjust("100 millis")
+      const pauses = begun.slice(1).map((at, index) => at - begun[index]!)
+      assert.isAtMost(Math.max(...pauses), 1500)
+      assert.isAtLeast(begun.length, 17)
     }))
 
   it.live("logs and reports why statements fail while a pooler refuses every login", () =>

@@ -5,8 +5,8 @@
  * - no connection can be opened, unless the server sends an error that may pass, as when connections are short,
  * - the first statement of new connections fails, twice in a row,
  * - it refuses writes, or
- * - a heartbeat, or a login after the first one, gets no response while no socket receives anything, for as long as `Patience` says. While others do,
- *   only the monitor's own connection is replaced.
+ * - a heartbeat, or a login after the first one, gets no response while no socket receives anything, for as long as `Patience` says; in an
+ *   outage a login sooner. While other sockets receive something, only the monitor's own connection is replaced.
  *
  * Then only the monitor connects, so that a starting database is not overloaded, until a heartbeat gets a response. With several
  * hosts it also leaves one that refuses logins, for one that accepts writes.

@@ -13,7 +13,7 @@ import { type Patience, Silent, type Traffic, whileAnswering } from "./Patience.
 const heartbeatInterval = Duration.millis(200)
 const retryInterval = Duration.millis(100)
 /** Milliseconds. */
-const loginInterval = 500
+const minLoginInterval = 500
 /** Logins in progress; each, and the first statement after it, ends after the URL's `connect_timeout`. */
 const maxLogins = 8
 const defaultTimeout = Duration.seconds(5)
@@ -104,11 +104,18 @@ const makeHeartbeats = ({ patience }: DatabaseSockets["Service"], traffic: Traff
   }
 }
 
-/** In an outage the next login begins soon beside one without an answer: nobody else waits for the database. */
-const patienceOfLogins = ({ patience }: DatabaseSockets["Service"], { isOutage }: Observer): Patience => ({
-  ...patience,
-  silence: (unanswered) => isOutage() ? loginInterval : patience.silence(unanswered)
-})
+/**
+ * In an outage the next login begins soon beside one without an answer: nobody else waits for the database. The last of `maxLogins` begins
+ * before the first one ends, so that at every moment one has begun just now.
+ */
+const patienceOfLogins = (
+  { connectTimeout = defaultTimeout }: PgConnection.Config,
+  { patience }: DatabaseSockets["Service"],
+  { isOutage }: Observer
+): Patience => {
+  const interval = Math.max(minLoginInterval, Duration.toMillis(connectTimeout) / maxLogins)
+  return { ...patience, silence: (unanswered) => isOutage() ? interval : patience.silence(unanswered) }
+}
 
 const untilEnded = Effect.fnUntraced(function*(events: Queue.Dequeue<Event>) {
   for (;;) {
@@ -128,6 +135,7 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
     unanswered: sockets.traffic.unanswered
   }
   const { heartbeat, repeat } = makeHeartbeats(sockets, traffic)
+  const patience = patienceOfLogins(options, sockets, observer)
 
   /** One login and, if it is the first that succeeds, its session. */
   const login = (host: Host, session: { isOpen: boolean }, report: (event: Event) => void) =>
@@ -171,15 +179,13 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
     const logins = yield* FiberSet.make<unknown>()
     const session = { isOpen: false }
     while (!session.isOpen) {
-      const inProgress = yield* FiberSet.size(logins)
-      if (inProgress < maxLogins) yield* FiberSet.run(logins, login(observer.nextHost(), session, report))
-      const event = yield* Effect.result(
-        whileAnswering(Queue.take(events), traffic, patienceOfLogins(sockets, observer))
-      )
+      const begins = (yield* FiberSet.size(logins)) < maxLogins
+      if (begins) yield* FiberSet.run(logins, login(observer.nextHost(), session, report))
+      const event = yield* Effect.result(whileAnswering(Queue.take(events), traffic, patience))
       // What happened before a login succeeded says nothing any more.
       if (session.isOpen) break
       if (Result.isFailure(event)) {
-        yield* observer.onSilent(event.failure)
+        if (begins) yield* observer.onSilent(event.failure)
         continue
       }
       const found = Option.getOrUndefined(event.success)
