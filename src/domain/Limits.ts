@@ -71,16 +71,21 @@ export const scannedDepth = 100_000
 /** Bytes of one uploaded file: 1 024 000 KB. */
 export const fileBytes = 1_024_000 * 1024
 
+/** Bytes of one RPC call that may be accepted: an event of the core and the other parameters. */
+export const rpcCallBytes = coreEventBytes + 64 * 1024
 /**
- * Bytes of one RPC call: an event of the core that is too large and must say whose it is, and the other parameters. The same
- * limit applies to a whole POST.
+ * Bytes of one RPC message: an event of the core that is too large must say whose it is. The same limit applies to a whole POST that
+ * announces its length; another one has the limit of a call.
  */
 export const rpcMessageBytes = 2 * coreEventBytes + 64 * 1024
 /** Maximum calls in one POST to `/rpc`, and calls in flight on one WebSocket. */
 export const rpcCalls = 1000
 /** Calls of one POST that run concurrently, not counting streams. */
 export const rpcConcurrency = 32
-/** Bytes of calls that a node holds in memory, over all connections to `/rpc`. */
+/**
+ * Bytes of calls that a node holds in memory, over all connections to `/rpc`. A POST counts from its beginning, a message of a WebSocket when
+ * it has arrived.
+ */
 export const rpcBytesInFlight = 128 * 1024 * 1024
 /** Maximum open WebSockets to `/rpc` per node. */
 export const rpcSockets = 100

@@ -1,6 +1,10 @@
 /** The internal interface, by POST and over a WebSocket, against one running service. */
 import { Effect, Stream } from "effect"
+import { once } from "node:events"
+import { request } from "node:http"
+import { setTimeout as delay } from "node:timers/promises"
 import { assert, describe, it } from "vitest"
+import * as Limits from "../../src/domain/Limits.ts"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
 import { callRpc, type Transport, useRpc } from "../kit/callRpc.ts"
 import { calls } from "../kit/calls.ts"
@@ -210,6 +214,23 @@ describe("the internal interface", () => {
     assert.strictEqual((await fetch(`${service.url}/rpc`)).status, 401)
     const put = await fetch(`${service.url}/rpc`, { method: "PUT" })
     assert.deepStrictEqual([put.status, put.headers.get("allow")], [405, "GET, HEAD, POST"])
+  })
+
+  it("answers small calls while the longest messages arrive slowly", async () => {
+    const begin = async (length: number) => {
+      const sent = request(`${service.url}/rpc`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${internalToken}`, "content-length": length }
+      })
+      sent.on("error", () => {}).write(" ")
+      const answered = once(sent, "response").then(([{ statusCode }]) => statusCode)
+      return { sent, status: await Promise.race([answered, delay(300)]) }
+    }
+    const longest = Limits.rpcMessageBytes
+    const slow = [await begin(longest), await begin(Limits.rpcBytesInFlight - longest)]
+    assert.deepStrictEqual(slow.map(({ status }) => status), [undefined, 503])
+    assert.strictEqual((await call("Tasks.list", { sub: "someone" })).meta.total, 0)
+    for (const { sent } of slow) sent.destroy()
   })
 
   it("does not delay a shutdown while a WebSocket watches", async () => {

@@ -5,9 +5,13 @@ import { Unavailable } from "../contract/rpc/RpcErrors.ts"
 export class RpcMemory {
   #held = 0
 
-  /** Reserves bytes until `release`, or returns false when the bound would be exceeded. */
+  /**
+   * Reserves bytes until `release`, or returns false when the bound would be exceeded. Messages that are longer than any call leave room for
+   * one, however slowly they arrive.
+   */
   reserve(bytes: number): boolean {
-    if (this.#held + bytes > Limits.rpcBytesInFlight) return false
+    const kept = bytes > Limits.rpcCallBytes ? Limits.rpcCallBytes : 0
+    if (this.#held + bytes > Limits.rpcBytesInFlight - kept) return false
     this.#held += bytes
     return true
   }

@@ -31,9 +31,6 @@ const refusal = (status: number, message: string, errors?: Readonly<Record<strin
 
 const tooLarge = (limit: number) => refusal(413, `The request body is larger than ${limit} bytes.`)
 
-/** Bytes of a body that does not announce its length: as much memory is reserved for it. */
-const unannounced = Limits.coreEventBytes + 64 * 1024
-
 const unreadable = refusal(422, SmallBodies.unreadable.message, SmallBodies.unreadable.errors)
 
 const unreadableBody = (limit: number) => ({ reason }: HttpServerError.HttpServerError) =>
@@ -62,7 +59,7 @@ const makeReadBody = Effect.fnUntraced(function*(memory: RpcMemory) {
 
   return Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
     yield* Effect.mapError(requirePlain(request), ({ message }) => refusal(415, message))
-    const announced = Number(request.headers["content-length"] ?? unannounced)
+    const announced = Number(request.headers["content-length"] ?? Limits.rpcCallBytes)
     if (announced > Limits.rpcMessageBytes) return yield* Effect.fail(tooLarge(Limits.rpcMessageBytes))
     let held = 0
     yield* Scope.addFinalizer(yield* Effect.scope, Effect.sync(() => memory.release(held)))
