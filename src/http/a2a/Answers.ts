@@ -189,7 +189,14 @@ const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) 
       const updating = Stream.flattenIterable(rest).pipe(
         Stream.map((update) => resultFrame(dialect.update(update))),
         // A client sees why its stream ends, and subscribes again.
-        Stream.catch((failure) => Stream.make(frameOf(errorOf(call, failure))))
+        Stream.catchCause((cause) =>
+          Stream.fromEffect(
+            Effect.map(
+              Effect.flip(Errors.withoutDefects(Effect.failCause(cause))),
+              (failure) => frameOf(errorOf(call, failure))
+            )
+          )
+        )
       )
       return yield* open(client, Stream.concat(Stream.make(beginning), updating), Held.events)
     }
@@ -224,9 +231,7 @@ export const make = Effect.gen(function*() {
     const ended = watch.until(head, (task) => !isActive(task), maxWait)
     // The head of the response has been sent.
     const body = Effect.andThen(ended, pieces(client, call, uuid, wanted, false)).pipe(
-      Effect.catchDefect((defect) =>
-        Effect.andThen(Effect.logError("a request failed", defect), Effect.fail(Errors.internalError))
-      ),
+      Errors.withoutDefects,
       Effect.catch((failure) => Effect.succeed(write(errorOf(call, failure)))),
       Effect.map((pieces) => slicesOf(OpaqueJson.toBytes(pieces)))
     )

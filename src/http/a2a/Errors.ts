@@ -1,5 +1,5 @@
 /** Failures as errors of JSON-RPC, with the reasons of A2A. */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import {
   PayloadTooLarge,
   RequestTimeout,
@@ -52,7 +52,14 @@ export const invalidParams = (field: string, description: string) =>
 const internal = (reason: string, message: string, status = 200) =>
   new Refused({ code: -32603, reason, message, status })
 
-export const internalError = internal("INTERNAL", "Something went wrong on our side.")
+const internalError = internal("INTERNAL", "Something went wrong on our side.")
+
+/** Logs a defect, and fails with words for the client. */
+export const withoutDefects = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
+  Effect.catchDefect(
+    effect,
+    (defect) => Effect.andThen(Effect.logError("a request failed", defect), Effect.fail(internalError))
+  )
 
 export type Failure = BodyError | Refused | TaskFailure
 

@@ -19,7 +19,7 @@ import { pathOf } from "../Routes.ts"
 import { errorOf } from "./Answers.ts"
 import { cacheControl, cardOf } from "./Card.ts"
 import * as Dialects from "./Dialects.ts"
-import { type Failure, headersOf, internalError, refused, toRefused } from "./Errors.ts"
+import { type Failure, headersOf, refused, toRefused, withoutDefects } from "./Errors.ts"
 import * as Methods from "./Methods.ts"
 import { A2aSettings } from "./Settings.ts"
 
@@ -100,9 +100,7 @@ const makePost = Effect.gen(function*() {
     })
     // Large bodies of others wait until the scope closes, before the answer is sent.
     return yield* Effect.flatten(Effect.scoped(begin)).pipe(
-      Effect.catchDefect((defect) =>
-        Effect.andThen(Effect.logError("a request failed", defect), Effect.fail(internalError))
-      ),
+      withoutDefects,
       Effect.catch((failure) => Effect.succeed(refuse(id, isLegacy, failure)))
     )
   })

@@ -170,7 +170,7 @@ export const settings = {
   databaseConnections: integer(2, 1000, {
     name: "DATABASE_CONNECTIONS",
     default: "10",
-    meaning: "size of the connection pool"
+    meaning: "connections, one of them for notifications"
   }),
   ...TelemetrySettings.settings,
   logLevel: setting(Config.LogLevel, {

@@ -30,13 +30,14 @@ const layerStops = Layer.effect(
   StopOutbox,
   Effect.gen(function*() {
     const { execute, rows } = yield* makeQueries
-    // Thousands of runs may have to be stopped in one moment.
+    // Thousands of runs may have to be stopped in one moment: their answers come together.
     const record = yield* Batcher.make({
       run: (runIds: ReadonlyArray<RunId>) =>
         Effect.as(
           execute(deleteStops, [array(runIds, uuid)]),
           runIds.map(() => undefined)
-        )
+        ),
+      lockOf: (runId) => runId
     })
     return StopOutbox.of({
       claim: (at, lease, limit) => rows(claimStops, [at, plus(at, lease), limit]),
