@@ -1,5 +1,6 @@
 /** A slice of `npm run simulate`. */
 import { assert, describe, it } from "vitest"
+import { mutations } from "./Mutations.ts"
 import { simulate } from "./simulate.ts"
 
 const slice = 60
@@ -10,6 +11,11 @@ describe("simulation", () => {
       const { timeline, violation } = await simulate(seed)
       assert.isUndefined(violation, `seed ${seed}\n${violation && timeline()}`)
     }
+  })
+
+  it("finds a planted bug: the long suites plant the others", async () => {
+    const { violation } = await simulate(1, mutations["a missing fence: events of earlier runs are applied"])
+    assert.isDefined(violation)
   })
 
   it("produces the same timeline for the same seed", async () => {

@@ -51,7 +51,7 @@ export const measureDeadlines = async (
     const token = await mint("other")
     const body = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "?" }] })
     const dueAt = Math.max(readyAt, insertedAt + seconds * 1000)
-    await new Promise((resolve) => setTimeout(resolve, dueAt - performance.now()))
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, dueAt - performance.now())))
     const others = startCallers(service.url, 4, () => token, () => ({ method: "POST", path: "/api/tasks", body }), 20)
     const health = startCallers(service.url, 1, () => "", () => ({ method: "GET", path: "/healthz" }), 20)
     await eventually(
