@@ -103,7 +103,9 @@ const makeViews = Effect.fnUntraced(function*(questionsOf: Questioned) {
     }
     const { answered, calls, forms } = yield* questionsOf(task)
     const open = calls.filter(({ key }) => !answered.has(key)).slice(0, Questions.maxQuestions)
-    if (hasForms && open.length > 0) {
+    // All answers have arrived, and are being handed over.
+    if (open.length === 0) return {}
+    if (hasForms) {
       const inputRequests = Object.fromEntries(
         open.map(({ call, key }) => [key, Questions.questionOf(call, forms.get(call.name))])
       )
