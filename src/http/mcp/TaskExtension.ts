@@ -103,8 +103,8 @@ const makeViews = Effect.fnUntraced(function*(questionsOf: Questioned) {
     }
     const { answered, calls, forms } = yield* questionsOf(task)
     const open = calls.filter(({ key }) => !answered.has(key)).slice(0, Questions.maxQuestions)
-    // All answers have arrived, and are being handed over.
-    if (open.length === 0) return {}
+    // They are being handed over, or the store was away: the next `tasks/update` hands them over again.
+    if (open.length === 0) return { statusMessage: "all answers have arrived" }
     if (hasForms) {
       const inputRequests = Object.fromEntries(
         open.map(({ call, key }) => [key, Questions.questionOf(call, forms.get(call.name))])

@@ -105,8 +105,8 @@ const makeHeartbeats = ({ patience }: DatabaseSockets["Service"], traffic: Traff
 }
 
 /**
- * In an outage the next login begins soon beside one without an answer: nobody else waits for the database. The last of `maxLogins` begins
- * before the first one ends, so that at every moment one has begun just now.
+ * In an outage the next login begins soon beside one without an answer: nobody else waits for the database. The pause grows with the
+ * timeout, so that the last of `maxLogins` begins before the first one ends: 1.25 s by default.
  */
 const patienceOfLogins = (
   { connectTimeout = defaultTimeout }: PgConnection.Config,

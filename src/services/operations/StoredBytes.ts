@@ -18,6 +18,11 @@ const lease = Duration.minutes(10)
 /** Finds what retention deleted of users who create nothing. */
 const recount = Duration.days(1)
 const claimed = 100
+/**
+ * Milliseconds between two counts of a user who creates tasks, for each task that the count reads: without a limit, counts are little
+ * beside what creates the tasks.
+ */
+const millisPerTask = { limited: 1, unlimited: 20 }
 /** Maximum users over the limit that a node refuses. */
 const refused = 100_000
 
@@ -34,7 +39,12 @@ const make = Effect.gen(function*() {
   let since = plus(yield* now, Duration.negate(firstWindow))
 
   const nextCount = (countedAt: Timestamp, { bytes, tasks }: Count) =>
-    plus(countedAt, maximum !== undefined && bytes > maximum ? Duration.millis(Math.max(5000, tasks)) : recount)
+    plus(
+      countedAt,
+      maximum !== undefined && bytes > maximum
+        ? Duration.millis(Math.max(5000, millisPerTask.limited * tasks))
+        : recount
+    )
 
   const recountDue = Effect.gen(function*() {
     const at = yield* now
@@ -61,7 +71,7 @@ const make = Effect.gen(function*() {
     interval,
     runOnce: Effect.gen(function*() {
       const at = yield* now
-      yield* store.noteActive(since, at)
+      yield* store.noteActive(since, at, maximum === undefined ? millisPerTask.unlimited : millisPerTask.limited)
       since = plus(at, Duration.negate(overlap))
       yield* Effect.repeat(recountDue, { while: (count) => count === claimed })
       if (maximum !== undefined) above = new Set(yield* store.above(maximum, refused))

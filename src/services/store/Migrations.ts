@@ -41,9 +41,11 @@ const narrowUsageOutbox = [
 
 /** Most tasks have one event of the core, their last: a repetition of it is recognized without an index. */
 const leaveLastEvents = [
+  // Readers wait only for the exchange, not for the build.
+  `CREATE UNIQUE INDEX task_events_live ON task_events (task_uuid, core_event_id)
+    WHERE core_event_id IS NOT NULL AND status IN ('processing', 'interrupted')`,
   `DROP INDEX task_events_core_event_id`,
-  `CREATE UNIQUE INDEX task_events_core_event_id ON task_events (task_uuid, core_event_id)
-    WHERE core_event_id IS NOT NULL AND status IN ('processing', 'interrupted')`
+  `ALTER INDEX task_events_live RENAME TO task_events_core_event_id`
 ]
 
 /** A small migration is a list of statements here, a long one a file. */

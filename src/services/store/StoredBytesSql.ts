@@ -9,8 +9,8 @@ const { float8, int4, text, uuid } = PgTypes.OID
 
 const Sub = Schema.Struct({ sub: Schema.String })
 
-/** The least time between two counts of a user. A count reads all of the user's tasks: 50 a second are little beside what creates them. */
-const pause = "greatest(20 * known.tasks, 5000) * interval '1 millisecond'"
+/** `$3` is milliseconds for each task of the user. */
+const pause = "greatest(known.tasks * ($3::float8 * interval '1 millisecond'), interval '5 seconds')"
 
 const noteActive = `INSERT INTO stored_bytes AS known (sub, due_at)
   SELECT DISTINCT sub, ${moment("$2")} FROM tasks WHERE created_at >= ${moment("$1")} ORDER BY sub
@@ -78,7 +78,7 @@ export const layer = Layer.effect(
   Effect.map(makeQueries, ({ execute, rows }) => {
     const subsOf = (found: ReadonlyArray<typeof Sub.Type>) => found.map(({ sub }) => sub)
     return StoredBytesStore.of({
-      noteActive: (since, at) => execute(noteActive, [since, at]),
+      noteActive: (since, at, millisPerTask) => execute(noteActive, [since, at, millisPerTask]),
       claim: (at, lease, limit) => Effect.map(rows(claim, [at, lease, limit]), subsOf),
       count: Effect.fnUntraced(function*(counts) {
         const limit = Math.floor(countedTasks / counts.length)

@@ -21,8 +21,12 @@ export const UserStorage = Schema.Struct({
 export type UserStorage = typeof UserStorage.Type
 
 export class StoredBytesStore extends Context.Service<StoredBytesStore, {
-  /** Makes users due who created tasks since a moment. One with many tasks is due less often. */
-  readonly noteActive: (since: Timestamp, at: Timestamp) => Effect.Effect<void, StoreUnavailable>
+  /** Makes users due who created tasks since a moment, one with many tasks `millisPerTask` for each after the last count. */
+  readonly noteActive: (
+    since: Timestamp,
+    at: Timestamp,
+    millisPerTask: number
+  ) => Effect.Effect<void, StoreUnavailable>
   /** Users who are due; no other node gets them until `lease`. */
   readonly claim: (
     at: Timestamp,
