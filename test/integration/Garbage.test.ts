@@ -1,6 +1,6 @@
 /**
- * What a request leaves behind is freed with the young generation. Otherwise all of it grows old, and each task costs a part of a collection
- * of the old generation: a tenth of its CPU.
+ * V8 frees what a request leaves behind with the young generation. Objects that grow old instead make V8 collect the old generation more
+ * often, which took a tenth of a task's CPU.
  */
 import * as path from "node:path"
 import type { Readable } from "node:stream"
