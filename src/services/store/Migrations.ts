@@ -41,11 +41,10 @@ const narrowUsageOutbox = [
 
 /** Most tasks have one event of the core, their last: a repetition of it is recognized without an index. */
 const leaveLastEvents = [
-  // Readers wait only for the exchange, not for the build.
-  `CREATE UNIQUE INDEX task_events_live ON task_events (task_uuid, core_event_id)
-    WHERE core_event_id IS NOT NULL AND status IN ('processing', 'interrupted')`,
+  // First: it needs the stronger lock, so a migration that has to wait gives up before it builds anything.
   `DROP INDEX task_events_core_event_id`,
-  `ALTER INDEX task_events_live RENAME TO task_events_core_event_id`
+  `CREATE UNIQUE INDEX task_events_core_event_id ON task_events (task_uuid, core_event_id)
+    WHERE core_event_id IS NOT NULL AND status IN ('processing', 'interrupted')`
 ]
 
 /** A small migration is a list of statements here, a long one a file. */
