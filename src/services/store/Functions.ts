@@ -80,7 +80,11 @@ BEGIN
   ELSIF head.completed_at IS NOT NULL THEN
     -- The index does not have the last event of a task.
     outcome := CASE WHEN EXISTS (
+      SELECT FROM task_events e WHERE e.task_uuid = p_uuid AND e.revision = head.revision
+        AND e.core_event_id = p_core_event_id
+    ) OR EXISTS (
       SELECT FROM task_events e WHERE e.task_uuid = p_uuid AND e.core_event_id = p_core_event_id
+        AND e.status IN ('processing', 'interrupted')
     ) THEN 'NoEffect' ELSE 'Superseded' END;
   ELSIF p_core_event_id IS NOT NULL AND EXISTS (
     SELECT FROM task_events e WHERE e.task_uuid = p_uuid AND e.core_event_id = p_core_event_id
