@@ -199,6 +199,8 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
         return yield* send(run, interrupted)
       }
       case "loss":
+        // After a restart the core may work on the same run anew.
+        if (run.state !== "live") return
         yield* recorder.note("core", `loses run ${run.runId}`)
         return yield* lose(run)
       case "silence":
