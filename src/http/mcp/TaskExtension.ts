@@ -66,10 +66,28 @@ const makeQuestions = Effect.gen(function*() {
   })
 })
 
-type Questioned = Effect.Success<typeof makeQuestions>
+type QuestionsOf = Effect.Success<typeof makeQuestions>
+type Asked = Effect.Success<ReturnType<QuestionsOf>>
+
+/** Submits the answers of a task, once, whoever comes last, when all are there; and says whether they are. */
+const makeSubmit = Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const answers = yield* TaskAnswers
+  return Effect.fnUntraced(function*(caller: Caller, task: Task, { answered, calls }: Asked) {
+    const results = calls.flatMap(({ key }) => answered.get(key) ?? [])
+    if (results.length < calls.length) return false
+    const text = OpaqueJson.make(`[${results.join(",")}]`)
+    yield* tasks.submitToolResults(caller, task, { ids: calls.map(({ call }) => call.id), text }).pipe(
+      // Another request has submitted them.
+      Effect.catchTag(["TaskNotInterrupted", "ToolResultsMismatch"], () => Effect.void)
+    )
+    yield* answers.delete(task.uuid)
+    return true
+  }, Effect.uninterruptible)
+})
 
 /** Tasks as the extension has them. */
-const makeViews = Effect.fnUntraced(function*(questionsOf: Questioned) {
+const makeViews = Effect.gen(function*() {
   const reads = yield* TaskReads
   const { retention } = yield* Settings
   const { publicUrl } = yield* McpSettings
@@ -90,21 +108,24 @@ const makeViews = Effect.fnUntraced(function*(questionsOf: Questioned) {
   })
 
   /** What a task has beyond that, by its status. */
-  const detailOf = Effect.fnUntraced(function*(caller: Caller, task: Task, hasForms: boolean) {
+  const detailOf = Effect.fnUntraced(function*(
+    caller: Caller,
+    task: Task,
+    questions: Asked | undefined,
+    hasForms: boolean
+  ) {
     if (task.status === "canceled") return task.error === null ? {} : { statusMessage: task.error }
     if (isTerminal(task.status)) {
       const { value } = yield* read(caller, task.uuid)
       // The client of the extension requires the type also here.
       return { result: { resultType: "complete", ...Answers.resultOf(value, task.status === "failed") } }
     }
-    if (task.status !== "interrupted") {
+    if (questions === undefined) {
       const line = lastLine((yield* turnTextOf(task, task.revision)) ?? "")
       return line === "" ? {} : { statusMessage: line }
     }
-    const { answered, calls, forms } = yield* questionsOf(task)
+    const { answered, calls, forms } = questions
     const open = calls.filter(({ key }) => !answered.has(key)).slice(0, Questions.maxQuestions)
-    // They are being handed over, or the store was away: the next `tasks/update` hands them over again.
-    if (open.length === 0) return { statusMessage: "all answers have arrived" }
     if (hasForms) {
       const inputRequests = Object.fromEntries(
         open.map(({ call, key }) => [key, Questions.questionOf(call, forms.get(call.name))])
@@ -123,7 +144,8 @@ export const make = Effect.gen(function*() {
   const tasks = yield* Tasks
   const answers = yield* TaskAnswers
   const questionsOf = yield* makeQuestions
-  const { baseOf, detailOf } = yield* makeViews(questionsOf)
+  const submit = yield* makeSubmit
+  const { baseOf, detailOf } = yield* makeViews
 
   const created = (caller: Caller, uuid: string) =>
     Effect.map(
@@ -131,30 +153,32 @@ export const make = Effect.gen(function*() {
       (base) => ({ resultType: "task", ...base })
     )
 
+  const askedBy = (task: Task) => task.status === "interrupted" ? questionsOf(task) : Effect.undefined
+
   const get = Effect.fnUntraced(function*(caller: Caller, { hasForms, name = "" }: Message) {
-    const task = yield* tasks.getOutline(caller.principal, name)
-    return { ...(yield* baseOf(task)), ...(yield* detailOf(caller, task, hasForms)) }
+    let task = yield* tasks.getOutline(caller.principal, name)
+    let questions = yield* askedBy(task)
+    // The store may have gone away between the last answer and its submission.
+    if (questions !== undefined && (yield* submit(caller, task, questions))) {
+      task = yield* tasks.getOutline(caller.principal, name)
+      questions = yield* askedBy(task)
+    }
+    return { ...(yield* baseOf(task)), ...(yield* detailOf(caller, task, questions, hasForms)) }
   })
 
-  /** Answers that nothing asked for are ignored. When all are there they are submitted, once whoever comes last. */
+  /** Answers that nothing asked for are ignored. */
   const update = Effect.fnUntraced(function*(caller: Caller, { inputResponses, name = "" }: Message) {
     const task = yield* tasks.getOutline(caller.principal, name)
     if (inputResponses === undefined || task.status !== "interrupted") return {}
-    const { calls, forms } = yield* questionsOf(task)
+    const questions = yield* questionsOf(task)
+    const { calls, forms } = questions
     const given = yield* Questions.read(inputResponses)
     for (const { call, key } of calls) {
       const answer = given.get(key)
       const result = answer && Questions.resultOf(call, answer, inputResponses.bytes, forms.has(call.name))
       if (result !== undefined) yield* answers.add(task.uuid, key, result)
     }
-    const answered = yield* answers.find(task.uuid)
-    const results = calls.flatMap(({ key }) => answered.get(key) ?? [])
-    if (results.length < calls.length) return {}
-    const text = OpaqueJson.make(`[${results.join(",")}]`)
-    yield* tasks.submitToolResults(caller, task, { ids: calls.map(({ call }) => call.id), text }).pipe(
-      Effect.catchTag("TaskNotInterrupted", () => Effect.void)
-    )
-    yield* answers.delete(task.uuid)
+    yield* submit(caller, task, { ...questions, answered: yield* answers.find(task.uuid) })
     return {}
   }, Effect.uninterruptible)
 

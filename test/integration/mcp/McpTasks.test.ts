@@ -5,7 +5,7 @@ import { eventually, mint } from "../../kit/Service.ts"
 import { expectQuiet, use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
 
-const { core, service } = await use(startSystem())
+const { core, database, service } = await use(startSystem())
 expectQuiet(service)
 
 const current = "2026-07-28"
@@ -122,6 +122,25 @@ describe("a task", () => {
 })
 
 describe("questions", () => {
+  it("whose answers were not submitted are submitted by the next poll", async () => {
+    const { get, run, taskId, update } = await start("cut off", { client_tools })
+    await interrupt(run, { tool_calls })
+    await update({ "0-c1": { action: "decline" } })
+    // What a database leaves behind that goes away between the last answer and its submission.
+    await database.query(
+      `INSERT INTO task_answers SELECT task_uuid, '0-c2', replace(answer, 'c1', 'c2') FROM task_answers
+       WHERE task_uuid = '${taskId}'`
+    )
+    assert.strictEqual((await get()).status, "working")
+    const { resume } = await core.run(taskId, run)
+    const output = "The user declined."
+    assert.deepStrictEqual((resume as { results: unknown }).results, [
+      { tool_call_id: "c1", output, is_error: true },
+      { tool_call_id: "c2", output, is_error: true }
+    ])
+    assert.lengthOf(await database.query(`SELECT FROM task_answers WHERE task_uuid = '${taskId}'`), 0)
+  })
+
   it("are the same bytes at every poll, have the form of the tool, and are answered one by one", async () => {
     const { call, get, run, taskId, update } = await start("asked", { client_tools })
     await interrupt(run, { tool_calls })
