@@ -3,6 +3,7 @@ import { Cause, Clock, Context, Effect, Fiber, Layer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Metrics from "../services/telemetry/Metrics.ts"
 import { Audience } from "./Audience.ts"
+import * as Defects from "./Defects.ts"
 import { type ExtensionRoutes, Extensions } from "./ExtensionRoutes.ts"
 import { allowedMethods, isMisspelled, pathOf } from "./Routes.ts"
 
@@ -29,7 +30,7 @@ const isRouteNotFound = (failure: unknown) =>
 const failureResponse = (cause: Cause.Cause<unknown>, notFound: () => HttpServerResponse.HttpServerResponse) => {
   const failure = Cause.squash(cause)
   if (isRouteNotFound(failure)) return Effect.succeed(notFound())
-  return Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
+  return Effect.as(Defects.log(cause), error(500, Defects.message))
 }
 
 /** The headers that a status requires; undefined for none. */

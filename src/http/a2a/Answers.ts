@@ -191,9 +191,9 @@ const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) 
         // A client sees why its stream ends, and subscribes again.
         Stream.catchCause((cause) =>
           Stream.fromEffect(
-            Effect.map(
-              Effect.flip(Errors.withoutDefects(Effect.failCause(cause))),
-              (failure) => frameOf(errorOf(call, failure))
+            Effect.failCause(cause).pipe(
+              Errors.withoutDefects,
+              Effect.catch((failure) => Effect.succeed(frameOf(errorOf(call, failure))))
             )
           )
         )

@@ -1,5 +1,5 @@
 /** Failures as errors of JSON-RPC, with the reasons of A2A. */
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import {
   PayloadTooLarge,
   RequestTimeout,
@@ -7,6 +7,7 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../contract/Errors.ts"
+import * as Defects from "../Defects.ts"
 import type { TaskFailure } from "../facades/TaskFailure.ts"
 import type { BodyError } from "../handlers/body/BodyReader.ts"
 
@@ -52,14 +53,7 @@ export const invalidParams = (field: string, description: string) =>
 const internal = (reason: string, message: string, status = 200) =>
   new Refused({ code: -32603, reason, message, status })
 
-const internalError = internal("INTERNAL", "Something went wrong on our side.")
-
-/** Logs a defect, and fails with words for the client. */
-export const withoutDefects = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
-  Effect.catchDefect(
-    effect,
-    (defect) => Effect.andThen(Effect.logError("a request failed", defect), Effect.fail(internalError))
-  )
+export const withoutDefects = Defects.failWith(internal("INTERNAL", Defects.message))
 
 export type Failure = BodyError | Refused | TaskFailure
 

@@ -7,6 +7,7 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../contract/Errors.ts"
+import * as Defects from "../Defects.ts"
 import type { TaskFailure } from "../facades/TaskFailure.ts"
 import type { BodyError } from "../handlers/body/BodyReader.ts"
 
@@ -45,8 +46,7 @@ export const missingCapability = (extension: string) =>
     data: { requiredCapabilities: { extensions: { [extension]: {} } } }
   })
 
-export const internal = "Something went wrong on our side."
-export const internalError = new Refused({ status: 500, code: -32603, message: internal })
+export const internalError = new Refused({ status: 500, code: -32603, message: Defects.message })
 
 export const unavailable = (message: string) => new Refused({ status: 503, code: -32603, message })
 

@@ -5,12 +5,13 @@ import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { makeClient } from "../../services/SentTurns.ts"
 import { Tasks } from "../../services/Tasks.ts"
+import * as Defects from "../Defects.ts"
 import { isActive, makeFollow } from "../facades/Following.ts"
 import * as Held from "../facades/Held.ts"
 import { encode, type Id } from "../facades/JsonRpc.ts"
 import { CurrentToken } from "../handlers/CurrentToken.ts"
 import { failed, makeRead, resultOf } from "./Answers.ts"
-import { internal, messageOf } from "./Errors.ts"
+import { messageOf } from "./Errors.ts"
 import type { Followed } from "./Tools.ts"
 
 /** Seconds. Clients give up after 60 without a sign of progress. */
@@ -79,7 +80,7 @@ export const make = Effect.gen(function*() {
     read(caller, uuid).pipe(
       Effect.map(({ task, value }): Result => resultOf(value, isRun && task.status === "failed")),
       Effect.catch((failure) => Effect.succeed(failed(messageOf(failure)))),
-      Effect.catchDefect((defect) => Effect.as(Effect.logError("a request failed", defect), failed(internal)))
+      Effect.catchDefect((defect) => Effect.as(Defects.log(defect), failed(Defects.message)))
     )
 
   /** Withdraws the task of a client that has left. A token that ends closes the connection too, and cancels nothing. */

@@ -7,6 +7,7 @@ import * as Limits from "../../domain/Limits.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { Unauthorized } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
+import * as Defects from "../Defects.ts"
 import { DocumentedVersion } from "../Docs.ts"
 import { type Id, json } from "../facades/JsonRpc.ts"
 import { bearerOf, makeAuthenticate } from "../handlers/Authorization.ts"
@@ -131,9 +132,7 @@ const makePost = Effect.gen(function*() {
     const { id } = message
     if (id === undefined) return HttpServerResponse.empty({ status: 202 })
     return yield* answer(caller, id, message, request).pipe(
-      Effect.catchDefect((defect) =>
-        Effect.andThen(Effect.logError("a request failed", defect), Effect.fail(Errors.internalError))
-      ),
+      Defects.failWith(Errors.internalError),
       Effect.catchTag("McpRefused", (refused) => Effect.succeed(refuse(refused, id)))
     )
   }, Effect.scoped)

@@ -8,6 +8,7 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../contract/Errors.ts"
+import * as Defects from "../Defects.ts"
 import type { TaskFailure } from "../facades/TaskFailure.ts"
 import type { BodyError } from "../handlers/body/BodyReader.ts"
 
@@ -148,10 +149,10 @@ const toResponse = (failure: Failure): HttpServerResponse.HttpServerResponse => 
   )
 }
 
-const internal = refused(500, "Something went wrong on our side.", "server_error")
+const internal = refused(500, Defects.message, "server_error")
 
 export const catchFailure = <R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, Failure, R>) =>
   handler.pipe(
-    Effect.catchDefect((defect) => Effect.andThen(Effect.logError("a request failed", defect), Effect.fail(internal))),
+    Defects.failWith(internal),
     Effect.catch((failure) => Effect.succeed(toResponse(failure)))
   )

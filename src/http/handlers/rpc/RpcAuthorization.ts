@@ -5,6 +5,7 @@ import { WrongTokens } from "../../../services/tokens/WrongTokens.ts"
 import type { Unauthorized } from "../../contract/Errors.ts"
 import { CoreRpc } from "../../contract/rpc/Rpc.ts"
 import { InternalFailure, RpcAuthorization } from "../../contract/rpc/RpcErrors.ts"
+import * as Defects from "../../Defects.ts"
 import { bearerOf, isOneOf, makeRefuse, type ServiceTokens } from "../Authorization.ts"
 
 /** Whether the token of a request grants a call, given by its tag. */
@@ -15,7 +16,7 @@ export class RpcAccess extends Context.Service<RpcAccess, {
   readonly grantsOf: (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<Grants, Unauthorized>
 }>()("async-task-service/http/handlers/rpc/RpcAuthorization/RpcAccess") {}
 
-export const internalFailure = new InternalFailure({ message: "Something went wrong on our side." })
+export const internalFailure = new InternalFailure({ message: Defects.message })
 
 const isFault = (cause: Cause.Cause<unknown>) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause)
 
