@@ -21,6 +21,8 @@ interface Parcel {
 class Direction {
   readonly #link: Link
   readonly #parcels: Array<Parcel> = []
+  /** When the last chunk to each target arrives. */
+  readonly #lastOf = new WeakMap<Socket, number>()
   #freeAt = 0
 
   constructor(link: Link) {
@@ -32,7 +34,9 @@ class Direction {
     const { bytesPerSecond, latency } = this.#link
     const present = performance.now()
     this.#freeAt = Math.max(this.#freeAt, present) + chunk.length / bytesPerSecond * 1000
-    const arrivesAt = this.#freeAt + latency + extra
+    // The bytes of a connection stay in their order also when the link becomes shorter.
+    const arrivesAt = Math.max(this.#freeAt + latency + extra, this.#lastOf.get(target) ?? 0)
+    this.#lastOf.set(target, arrivesAt)
     if (this.#parcels.length === 0 && arrivesAt - present < 1) return void target.write(chunk)
     const before = this.#parcels.findLastIndex((parcel) => parcel.arrivesAt <= arrivesAt)
     this.#parcels.splice(before + 1, 0, { chunk, target, arrivesAt })
