@@ -244,23 +244,24 @@ describe("a database", () => {
     assert.strictEqual(err, `The database cannot be used: ${problem}: set DATABASE_URL ${example}`)
   })
 
-  it.each<readonly [string, (socket: Socket) => unknown]>([
+  // Two of these wait 20 s for a database that may be starting, both at the same time.
+  it.concurrent.for<readonly [string, (socket: Socket) => unknown]>([
     ["HTTP", (socket) => socket.once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"))],
     ["SSH", (socket) => socket.write("SSH-2.0-OpenSSH_9.9\r\n")],
     ["nothing", (socket) => socket.once("data", () => socket.end())]
-  ])("whose server speaks %s is reported with the setting to check", async (_, answer) => {
+  ])("whose server speaks %s is reported with the setting to check", async ([, answer], { onTestFinished }) => {
     const server = createServer((socket) => void answer(socket.on("error", () => {}))).listen(0, "127.0.0.1")
     onTestFinished(() => void server.close())
     await once(server, "listening")
     const { port } = server.address() as AddressInfo
     const env = await settings({ DATABASE_URL: `postgres://a:b@127.0.0.1:${port}/tasks` })
     assert.strictEqual(
-      (await runHere(["migrate"], env)).err,
+      (await runToEnd(["migrate"], env)).err,
       "The database cannot be used: the server does not answer as Postgres does: check the host and port of DATABASE_URL"
     )
   })
 
-  it("that does not listen is reported without a stack trace", async () => {
+  it.concurrent("that does not listen is reported without a stack trace", async () => {
     assert.match(
       await refusal({ DATABASE_URL: `postgres://user@127.0.0.1:${await freePort()}/x` }),
       /connect ECONNREFUSED/

@@ -166,24 +166,6 @@ describe.each(clients)("%s", (name, version, connect) => {
     assert.deepInclude(checked(await client.call("get_task", { task_id, wait_seconds: 0 })), { task_id })
   })
 
-  it("tells a client that wants it of progress, with the last line of the text", async () => {
-    const client = await start("watcher")
-    const prompt = `watch ${name}`
-    const seen: Array<{ readonly progress: number; readonly message?: string | undefined }> = []
-    const running = client.call("run_assistant", { assistant: 7, prompt, wait_seconds: 200 }, {
-      onprogress: (progress) => void seen.push(progress)
-    })
-    const run = await runOf(prompt)
-    await report(run, { type: "progress", turn: turnOf("First line\nSecond line\n") })
-    await eventually(async () => seen.length, (length) => length === 2, 15_000)
-    await complete(run, "Done.")
-    assert.deepInclude(checked(await running), { status: "completed", output: "Done." })
-    assert.deepStrictEqual(seen.slice(0, 2).map(({ message, progress }) => [progress, message]), [
-      [5, "Second line"],
-      [10, "Second line"]
-    ])
-  }, 30_000)
-
   it("withdraws the task of a client that cancels its call, in the current revision only", async () => {
     const client = await start("leaver")
     const leave = async (prompt: string, more: object = {}) => {
@@ -208,3 +190,23 @@ describe.each(clients)("%s", (name, version, connect) => {
     )
   })
 })
+
+it("a client that wants it is told of progress, with the last line of the text", async () => {
+  await Promise.all(clients.map(async ([name, , connect]) => {
+    const client = await use(connect(service, `${name} watcher`), onTestFinished)
+    const prompt = `watch ${name}`
+    const seen: Array<{ readonly progress: number; readonly message?: string | undefined }> = []
+    const running = client.call("run_assistant", { assistant: 7, prompt, wait_seconds: 200 }, {
+      onprogress: (progress) => void seen.push(progress)
+    })
+    const run = await runOf(prompt)
+    await report(run, { type: "progress", turn: turnOf("First line\nSecond line\n") })
+    await eventually(async () => seen.length, (length) => length === 2, 15_000)
+    await complete(run, "Done.")
+    assert.deepInclude(checked(await running), { status: "completed", output: "Done." })
+    assert.deepStrictEqual(seen.slice(0, 2).map(({ message, progress }) => [progress, message]), [
+      [5, "Second line"],
+      [10, "Second line"]
+    ])
+  }))
+}, 30_000)
