@@ -25,17 +25,23 @@ export const lengthOf = (texts: ReadonlyArray<LargeText | undefined>): number =>
 
 const encoder = new TextEncoder()
 
-/** Characters of a text that gets its own turn of the event loop: 16 MiB take about ten milliseconds. */
+/** Characters, or bytes, of a text that gets its own turn of the event loop: to copy or encode 16 MiB takes about ten milliseconds. */
 const longText = 1024 * 1024
 
-const toUtf8 = (text: string): Effect.Effect<Uint8Array> => {
-  const encoding = Effect.sync(() => encoder.encode(text))
-  return text.length < longText ? encoding : Effect.ensuring(Effect.andThen(Effect.yieldNow, encoding), Effect.yieldNow)
+/** A yield ends before the next turn if it began while the event loop received data. */
+const nextTurn = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
+
+const toUtf8 = (text: string | Uint8Array): Effect.Effect<Uint8Array> => {
+  const encoding = Effect.sync(() => typeof text === "string" ? encoder.encode(text) : text)
+  return text.length < longText ? encoding : Effect.ensuring(Effect.andThen(nextTurn, encoding), nextTurn)
 }
 
-/** Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. */
+/**
+ * Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. The driver copies a long one
+ * in a turn of its own.
+ */
 export const encode = (text: LargeText | undefined, isLargeRow: boolean): Effect.Effect<LargeText> =>
-  isLargeRow && typeof text === "string" ? toUtf8(text) : Effect.succeed(text ?? null)
+  isLargeRow && text != null ? toUtf8(text) : Effect.succeed(text ?? null)
 
 /** A `LargeText`: bound as text in a batch of small rows, and as bytes in the statement of a large row. */
 export const largeText = <Row>(of: (row: Row) => LargeText): Parameter<Row> => ({ oid: bytea, of })
