@@ -46,14 +46,14 @@ describe("DELETE /api/tasks/{uuid}", () => {
       return { uuid, erasedAt }
     }
     const erased = await Promise.all(Array.from({ length: 60 }, (_, index) => deleteOne(index)))
-    await pause(1000)
+    await pause(2000)
     const all = [...tables, "task_metadata", "task_labels"]
     const counts = await database.query<{ n: number }>(
       all.map((table) => `SELECT count(*)::int AS n FROM ${table}`).join(" UNION ALL ")
     )
     assert.deepStrictEqual(counts.map(({ n }) => n), all.map(() => 0))
-    // An attempt that was claimed before may still reach the target.
-    const late = erased.flatMap(({ erasedAt, uuid }) => target.postsOf(uuid).filter(({ at }) => at > erasedAt + 300))
+    // An attempt that was claimed before may still reach the target, on a busy machine half a second later.
+    const late = erased.flatMap(({ erasedAt, uuid }) => target.postsOf(uuid).filter(({ at }) => at > erasedAt + 1000))
     assert.isEmpty(late)
     assert.notMatch(service.output, /ERROR/)
   })
