@@ -247,7 +247,7 @@ describe("the monitor of the database", () => {
         traffic: { received: () => 0, unanswered: () => 0 }
       }
       const options = optionsFor({ hosts, ...parsed }, hosts[0], false)
-      const { problem } = yield* DatabaseMonitor.monitor(options, sockets, yield* AdmissionGate.make(1), Effect.void)
+      const { problem } = yield* DatabaseMonitor.monitor(options, sockets, yield* AdmissionGate.make(1))
       yield* Effect.promise(() => eventually(async () => hasAnswered, (found) => found, 5000))
       yield* Effect.sleep("500 millis")
       assert.isNull(problem())

@@ -71,25 +71,21 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const sockets = yield* DatabaseSockets
   const gate = yield* AdmissionGate.make(options.maxConnections * multiplexConcurrency)
   const pool = yield* PgPool.make({ ...options, multiplex: true, multiplexConcurrency, stream: sockets.open })
-  const connect = Effect.ignore(pool.use(() => Effect.void))
-  const monitor = yield* DatabaseMonitor.monitor(options, sockets, gate, connect, options.probe)
+  const monitor = yield* DatabaseMonitor.monitor(options, sockets, gate, options.probe)
   const adapted = (session: PgConnection.PgConnection) => adapt(session, monitor)
-  const fromPool = <A, E, R>(use: (connection: SqlConnection.Connection) => Effect.Effect<A, E, R>) =>
-    Effect.tapError(
-      pool.use((session) => use(adapted(session))),
-      (error) =>
-        Effect.sync(() => {
-          // The pool opened no connection.
-          if (SqlError.isSqlError(error) && error.reason.operation === "connect") monitor.observe(error, "")
-        })
-    )
   const client = yield* SqlClient.make({
     acquirer: Effect.map(pool.get, adapted),
     borrower: (use) =>
-      gate.admit(Effect.suspend(() => {
-        const lent = monitor.lent()
-        return lent === undefined ? fromPool(use) : use(adapted(lent))
-      })),
+      gate.admit(
+        Effect.tapError(
+          pool.use((session) => use(adapted(session))),
+          (error) =>
+            Effect.sync(() => {
+              // The pool opened no connection.
+              if (SqlError.isSqlError(error) && error.reason.operation === "connect") monitor.observe(error, "")
+            })
+        )
+      ),
     transactionAcquirer: Effect.map(pool.reserve, adapted),
     compiler: PgClient.makeCompiler(),
     driver: "pg",

@@ -212,37 +212,16 @@ const makeOnFailed = (hosts: Hosts, state: State, log: Effect.Effect<void>) => {
   }
 }
 
-/** Lends the monitor's connection to statements after an outage until the pool has one, so that they wait for no other login. */
-const makeLoan = (connect: Effect.Effect<void>) =>
-  Effect.map(Effect.scope, (scope) => {
-    let lent: PgConnection.PgConnection | undefined
-    const end = Effect.sync(() => {
-      lent = undefined
-    })
-    return {
-      lent: () => lent,
-      end,
-      /** `open` ends the outage. */
-      during: (connection: PgConnection.PgConnection, open: Effect.Effect<void>) =>
-        Effect.suspend(() => {
-          lent = connection
-          return Effect.andThen(open, Effect.forkIn(Effect.ensuring(connect, end), scope))
-        })
-    }
-  })
-
 /**
- * Starts the monitor. `options` are those of the pool's connections, of which `connect` opens one; `probe` is a statement that needs what
- * writes need. Returns its view of the database, and what reports the ends of statements.
+ * Starts the monitor. `options` are those of the pool's connections; `probe` is a statement that needs what writes need. Returns its view
+ * of the database, and what reports the ends of statements.
  */
 export const monitor = Effect.fnUntraced(function*(
   options: PgConnection.Config,
   sockets: DatabaseSockets["Service"],
   gate: AdmissionGate,
-  connect: Effect.Effect<void>,
   probe?: string
 ) {
-  const loan = yield* makeLoan(connect)
   const hosts = makeHosts(sockets)
   const state = makeState(sockets, gate, probe)
   const failing = makeFailureLog()
@@ -260,20 +239,20 @@ export const monitor = Effect.fnUntraced(function*(
       // The first login may be slow: only its failure is an outage.
       return endSession === undefined ? Effect.void : state.close(failure)
     },
-    onOpen: (host, connection, end) =>
+    onOpen: (host, end) =>
       Effect.suspend(() => {
         endSession = end
         forgive()
         hosts.reset()
         failing.discard()
-        return state.isUnavailable() ? loan.during(connection, state.open(host)) : state.open(host)
+        return state.open(host)
       }),
     // Each answer ends an outage, whatever began it.
     onAnswer: (host) => Effect.andThen(state.open(host), failing.log)
   })
   yield* Worker.make({
     name: "the database monitor",
-    runOnce: Effect.catch(Effect.ensuring(session, loan.end), state.close),
+    runOnce: Effect.catch(session, state.close),
     interval: retryInterval
   })
 
@@ -296,7 +275,6 @@ export const monitor = Effect.fnUntraced(function*(
       hosts.forgive()
       state.succeed(statement)
     },
-    lent: loan.lent,
     problem: state.problem,
     isProbed: state.isProbed,
     needsProbe

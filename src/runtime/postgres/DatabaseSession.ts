@@ -45,11 +45,7 @@ export interface Observer {
   /** No login gets an answer. */
   readonly onSilent: (failure: Silent) => Effect.Effect<void>
   /** The first heartbeat was answered. `end` ends the session, with a failure if it is given. */
-  readonly onOpen: (
-    host: Host,
-    connection: PgConnection.PgConnection,
-    end: (failure?: ReadOnly) => void
-  ) => Effect.Effect<void>
+  readonly onOpen: (host: Host, end: (failure?: ReadOnly) => void) => Effect.Effect<void>
   readonly onAnswer: (host: Host) => Effect.Effect<void>
 }
 
@@ -167,7 +163,7 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
       )
       if (session.isOpen) return
       session.isOpen = true
-      yield* observer.onOpen(host, connection, (failure) => {
+      yield* observer.onOpen(host, (failure) => {
         Deferred.doneUnsafe(closed, failure === undefined ? Effect.void : Effect.fail(failure))
       })
       report({ _tag: "Opened" })

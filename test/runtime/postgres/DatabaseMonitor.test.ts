@@ -33,7 +33,7 @@ describe("a connection that fails before the server has sent anything", () => {
           traffic: { received: () => 0, unanswered: () => 0 }
         }
         const options = { host: "unused", username: "a", password: Redacted.make("a"), database: "a" }
-        const { problem } = yield* monitor(options, sockets, gate, Effect.void)
+        const { problem } = yield* monitor(options, sockets, gate)
         yield* Effect.promise(() => eventually(async () => problem(), (found) => found !== null, 3000))
         assert.strictEqual(problem(), "does not answer")
         yield* Effect.promise(() => eventually(async () => tried.size, (size) => size === 2, 3000))
@@ -67,7 +67,7 @@ describe("a pooler that accepts each login and never answers its first statement
         traffic: { received: () => 0, unanswered: () => 0 }
       }
       const options = { ...host, username: "a", password: Redacted.make("a"), database: "a", connectTimeout: 500 }
-      const { problem } = yield* monitor(options, sockets, yield* AdmissionGate.make(1), Effect.void)
+      const { problem } = yield* monitor(options, sockets, yield* AdmissionGate.make(1))
       yield* Effect.promise(() => eventually(async () => logins, (count) => count > 12, 5000))
       assert.strictEqual(problem(), "does not answer")
     }))
