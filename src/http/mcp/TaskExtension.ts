@@ -81,7 +81,8 @@ const makeSubmit = Effect.gen(function*() {
       // Another request has submitted them.
       Effect.catchTag(["TaskNotInterrupted", "ToolResultsMismatch"], () => Effect.void)
     )
-    yield* answers.delete(task.uuid)
+    // The next interruption may have answers already.
+    yield* answers.delete(task.uuid, calls.map(({ key }) => key))
     return true
   }, Effect.uninterruptible)
 })

@@ -30,14 +30,14 @@ const findAnswers = query(
   `SELECT key, answer FROM task_answers WHERE task_uuid = $1::uuid`
 )
 
-const deleteAnswers = `DELETE FROM task_answers WHERE task_uuid = $1::uuid`
+const deleteAnswers = `DELETE FROM task_answers WHERE task_uuid = $1::uuid AND key = ANY($2::text[])`
 
 export class TaskAnswers extends Context.Service<TaskAnswers, {
   /** Stores an answer unless there is one, or the answers of the task would be too large. */
   readonly add: (taskId: TaskId, key: string, answer: string) => Effect.Effect<void, StoreUnavailable>
   /** The answers by their keys. */
   readonly find: (taskId: TaskId) => Effect.Effect<ReadonlyMap<string, string>, StoreUnavailable>
-  readonly delete: (taskId: TaskId) => Effect.Effect<void, StoreUnavailable>
+  readonly delete: (taskId: TaskId, keys: ReadonlyArray<string>) => Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/mcp/TaskAnswers") {
   static readonly layerSql = Layer.effect(
     TaskAnswers,
@@ -49,7 +49,7 @@ export class TaskAnswers extends Context.Service<TaskAnswers, {
             rows(findAnswers, [taskId]),
             (found) => new Map(found.map(({ answer, key }) => [key, answer]))
           ),
-        delete: (taskId) => execute(deleteAnswers, [taskId])
+        delete: (taskId, keys) => execute(deleteAnswers, [taskId, keys])
       }))
   )
 }
