@@ -66,23 +66,23 @@ const makeQuestions = Effect.gen(function*() {
   })
 })
 
-type QuestionsOf = Effect.Success<typeof makeQuestions>
-type Asked = Effect.Success<ReturnType<QuestionsOf>>
+type Asked = Effect.Success<ReturnType<Effect.Success<typeof makeQuestions>>>
 
-/** Submits the answers of a task, once, whoever comes last, when all are there; and says whether they are. */
+/** Submits the answers to a task's calls if none is missing, and returns whether none is. Only the first of concurrent requests changes the task. */
 const makeSubmit = Effect.gen(function*() {
   const tasks = yield* Tasks
   const answers = yield* TaskAnswers
   return Effect.fnUntraced(function*(caller: Caller, task: Task, { answered, calls }: Asked) {
-    const results = calls.flatMap(({ key }) => answered.get(key) ?? [])
-    if (results.length < calls.length) return false
+    // Calls with one id are one question.
+    const ids = new Map(calls.map(({ call, key }) => [key, call.id]))
+    const results = [...ids.keys()].flatMap((key) => answered.get(key) ?? [])
+    if (results.length < ids.size) return false
     const text = OpaqueJson.make(`[${results.join(",")}]`)
-    yield* tasks.submitToolResults(caller, task, { ids: calls.map(({ call }) => call.id), text }).pipe(
-      // Another request has submitted them.
-      Effect.catchTag(["TaskNotInterrupted", "ToolResultsMismatch"], () => Effect.void)
+    yield* tasks.submitToolResults(caller, task, { ids: [...ids.values()], text }).pipe(
+      Effect.catchTag("TaskNotInterrupted", () => Effect.void)
     )
     // The next interruption may have answers already.
-    yield* answers.delete(task.uuid, calls.map(({ key }) => key))
+    yield* answers.delete(task.uuid, [...ids.keys()])
     return true
   }, Effect.uninterruptible)
 })
@@ -159,7 +159,7 @@ export const make = Effect.gen(function*() {
   const get = Effect.fnUntraced(function*(caller: Caller, { hasForms, name = "" }: Message) {
     let task = yield* tasks.getOutline(caller.principal, name)
     let questions = yield* askedBy(task)
-    // The store may have gone away between the last answer and its submission.
+    // The store may have gone away after it stored the last answer and before the answers were submitted.
     if (questions !== undefined && (yield* submit(caller, task, questions))) {
       task = yield* tasks.getOutline(caller.principal, name)
       questions = yield* askedBy(task)

@@ -122,11 +122,22 @@ describe("a task", () => {
 })
 
 describe("questions", () => {
+  it("of calls with one id are one question", async () => {
+    const { get, run, taskId, update } = await start("repeated", { client_tools })
+    await interrupt(run, { tool_calls: [tool_calls[0], tool_calls[0]] })
+    assert.deepStrictEqual(Object.keys((await get()).inputRequests), ["0-c1"])
+    await update({ "0-c1": { action: "decline" } })
+    const { resume } = await core.run(taskId, run)
+    assert.deepStrictEqual((resume as { results: unknown }).results, [
+      { tool_call_id: "c1", output: "The user declined.", is_error: true }
+    ])
+  })
+
   it("whose answers were not submitted are submitted by the next poll", async () => {
     const { get, run, taskId, update } = await start("cut off", { client_tools })
     await interrupt(run, { tool_calls })
     await update({ "0-c1": { action: "decline" } })
-    // What a database leaves behind that goes away between the last answer and its submission.
+    // The database may go away after it has stored the last answer and before the answers are submitted.
     await database.query(
       `INSERT INTO task_answers SELECT task_uuid, '0-c2', replace(answer, 'c1', 'c2') FROM task_answers
        WHERE task_uuid = '${taskId}'`

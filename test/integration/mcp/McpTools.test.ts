@@ -191,7 +191,7 @@ describe.each(clients)("%s", (name, version, connect) => {
   })
 })
 
-it("a client that wants it is told of progress, with the last line of the text", async () => {
+it("a call with a progress token reports progress, with the last line of the text", async () => {
   await Promise.all(clients.map(async ([name, , connect]) => {
     const client = await use(connect(service, `${name} watcher`), onTestFinished)
     const prompt = `watch ${name}`
