@@ -1,10 +1,10 @@
-/** Defects: the log has the cause, and the client only that there was one. */
+/** Defects: the log has their cause, and clients get a message without it. */
 import { Effect } from "effect"
 
-/** What a client reads of a defect. */
+/** The message of the response. */
 export const message = "Something went wrong on our side."
 
-/** Logs why a request could not be answered, which may be a defect or its cause. */
+/** Logs a defect, or a cause that has one. */
 export const log = (defect: unknown) => Effect.logError("a request failed", defect)
 
 /** Logs a defect, and fails instead. */

@@ -5,6 +5,7 @@
 import { OpenApi } from "effect/http-api"
 import { extensions } from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
+import * as Defects from "../Defects.ts"
 import { deliveryId, uuid } from "./Examples.ts"
 import { type Node, schemaRef } from "./OpaqueSchemas.ts"
 
@@ -138,7 +139,7 @@ const errorExamples: Readonly<Record<string, unknown>> = {
   },
   431: { message: "The headers are larger than 16384 bytes." },
   429: { message: "Too many active tasks. The maximum is 5 concurrent tasks." },
-  500: { message: "Something went wrong on our side." },
+  500: { message: Defects.message },
   502: { message: "The assistant backend did not respond as expected." },
   503: { message: "The service cannot reach its database at the moment. Try again soon." }
 }
