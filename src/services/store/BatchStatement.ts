@@ -25,23 +25,25 @@ export const lengthOf = (texts: ReadonlyArray<LargeText | undefined>): number =>
 
 const encoder = new TextEncoder()
 
-/** Characters, or bytes, of a text that gets its own turn of the event loop: to copy or encode 16 MiB takes about ten milliseconds. */
+/** Characters or bytes of a text that gets its own turns of the event loop: encoding 16 MiB takes about ten milliseconds, and so does a copy. */
 const longText = 1024 * 1024
 
-/** A yield ends before the next turn if it began while the event loop received data. */
+/** Yields twice: a fiber that runs while the event loop receives data continues after one yield within the same turn of the loop. */
 const nextTurn = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
 
-const toUtf8 = (text: string | Uint8Array): Effect.Effect<Uint8Array> => {
-  const encoding = Effect.sync(() => typeof text === "string" ? encoder.encode(text) : text)
-  return text.length < longText ? encoding : Effect.ensuring(Effect.andThen(nextTurn, encoding), nextTurn)
+const toUtf8 = (text: string): Effect.Effect<Uint8Array> => {
+  const encoding = Effect.sync(() => encoder.encode(text))
+  return text.length < longText ? encoding : Effect.andThen(nextTurn, encoding)
 }
 
 /**
- * Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. The driver copies a long one
- * in a turn of its own.
+ * Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. The effect ends in a turn of
+ * its own if the text is long, so that what the caller did before and the copies of the driver are in different turns.
  */
-export const encode = (text: LargeText | undefined, isLargeRow: boolean): Effect.Effect<LargeText> =>
-  isLargeRow && text != null ? toUtf8(text) : Effect.succeed(text ?? null)
+export const encode = (text: LargeText | undefined, isLargeRow: boolean): Effect.Effect<LargeText> => {
+  const encoded = isLargeRow && typeof text === "string" ? toUtf8(text) : Effect.succeed(text ?? null)
+  return isLargeRow && (text?.length ?? 0) >= longText ? Effect.tap(encoded, nextTurn) : encoded
+}
 
 /** A `LargeText`: bound as text in a batch of small rows, and as bytes in the statement of a large row. */
 export const largeText = <Row>(of: (row: Row) => LargeText): Parameter<Row> => ({ oid: bytea, of })
