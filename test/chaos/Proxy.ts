@@ -11,6 +11,7 @@ export type Weather = "fair" | "losing replies" | "black hole"
 
 /** Bytes on their way to `target`. */
 interface Parcel {
+  readonly isLost: () => boolean
   readonly chunk: Buffer
   readonly target: Socket
   /** In milliseconds of `performance.now`. */
@@ -29,8 +30,8 @@ class Direction {
     this.#link = link
   }
 
-  /** Writes the chunk to `target` when it has crossed the link. `extra` milliseconds are added to the latency. */
-  pass(chunk: Buffer, target: Socket, extra = 0) {
+  /** Writes the chunk to `target` when it has crossed the link, unless it is lost then. `extra` milliseconds are added to the latency. */
+  pass(chunk: Buffer, target: Socket, isLost: () => boolean, extra = 0) {
     const { bytesPerSecond, latency } = this.#link
     const present = performance.now()
     this.#freeAt = Math.max(this.#freeAt, present) + chunk.length / bytesPerSecond * 1000
@@ -39,7 +40,7 @@ class Direction {
     this.#lastOf.set(target, arrivesAt)
     if (this.#parcels.length === 0 && arrivesAt - present < 1) return void target.write(chunk)
     const before = this.#parcels.findLastIndex((parcel) => parcel.arrivesAt <= arrivesAt)
-    this.#parcels.splice(before + 1, 0, { chunk, target, arrivesAt })
+    this.#parcels.splice(before + 1, 0, { chunk, target, isLost, arrivesAt })
     setTimeout(() => this.#deliver(), arrivesAt - present)
   }
 
@@ -49,7 +50,7 @@ class Direction {
       const early = first.arrivesAt - performance.now()
       if (early > 1) return void setTimeout(() => this.#deliver(), early)
       this.#parcels.shift()
-      if (first.target.writable) first.target.write(first.chunk)
+      if (first.target.writable && !first.isLost()) first.target.write(first.chunk)
     }
   }
 }
@@ -99,20 +100,21 @@ export class Proxy {
       const pair = [client, server] as const
       this.#pairs.add(pair)
       if (this.weather === "black hole") this.#silent.add(pair)
+      const isSilent = () => this.#silent.has(pair)
       const close = () => {
-        if (this.#silent.has(pair)) return
+        if (isSilent()) return
         this.#pairs.delete(pair)
         client.destroy()
         server.destroy()
       }
       for (const socket of pair) socket.on("error", close).on("close", close)
-      client.on("data", (chunk: Buffer) => this.#silent.has(pair) || this.#toServer.pass(chunk, server))
+      client.on("data", (chunk: Buffer) => isSilent() || this.#toServer.pass(chunk, server, isSilent))
       let isLoggedIn = false
       server.on("data", (chunk: Buffer) => {
-        if (this.#silent.has(pair)) return
+        if (isSilent()) return
         // Postgres has executed the statement, but the node never learns that.
         if (this.weather === "losing replies") return close()
-        this.#toClient.pass(chunk, client, isLoggedIn ? 0 : this.link.login)
+        this.#toClient.pass(chunk, client, isSilent, isLoggedIn ? 0 : this.link.login)
         isLoggedIn = true
       })
     })
@@ -132,7 +134,7 @@ export class Proxy {
     for (const [client] of this.#pairs) client.destroy()
   }
 
-  /** Drops all further bytes on the present connections. New connections work. */
+  /** Drops all bytes on the present connections from now on, those on their way too. New connections work. */
   silence() {
     for (const pair of this.#pairs) this.#silent.add(pair)
   }
