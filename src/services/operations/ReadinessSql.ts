@@ -2,7 +2,7 @@
  * Ready means: the database responds and accepts writes, its schema is current, this node's sweeps make progress, its time
  * is that of the database, the node is not drained, and the shards of the cluster have owners.
  */
-import { Duration, Effect, Fiber, Layer, Option, Ref } from "effect"
+import { Duration, Effect, Fiber, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { TaskShard } from "../../domain/TaskShard.ts"
 import { monotonicMillis } from "../../domain/Timestamp.ts"
@@ -63,24 +63,26 @@ const makeDatabaseChecks = Effect.gen(function*() {
   const health = yield* StoreHealth
   let failedUntil = -Infinity
 
-  const isCurrent = yield* Ref.make(false)
+  let isCurrent = false
+  /** Whether a statement succeeded since the start or the last outage. */
+  let hasAnswered = false
   const scope = yield* Effect.scope
 
-  /**
-   * Queried only until the schema is current, because it stays so, and after an outage. A newer node that migrates would block the
-   * query with its lock.
-   */
+  /** Queried only until the schema is current, because it stays so. A newer node that migrates would block the query with its lock. */
   const search = Effect.gen(function*() {
     const version = Migrations.coreVersion(yield* Migrations.current(sql))
-    if (version < Migrations.latest) return `at migration ${version}, needs ${Migrations.latest}`
-    yield* Ref.set(isCurrent, true)
-    return null
+    isCurrent = version >= Migrations.latest
+    return isCurrent ? null : `at migration ${version}, needs ${Migrations.latest}`
   })
-  // A search outlives the request that began it, so that a distant database does not need to answer within its timeout.
-  const schema = Effect.flatMap(
-    Ref.get(isCurrent),
-    (current) => current ? Effect.as(sql`SELECT`, null) : Effect.flatMap(Effect.forkIn(search, scope), Fiber.join)
+  const ask = Effect.suspend(() => isCurrent ? Effect.as(sql`SELECT`, null) : search).pipe(
+    Effect.tap((problem) =>
+      Effect.sync(() => {
+        hasAnswered = problem === null
+      })
+    )
   )
+  // The first statement outlives the request that began it, so that a distant database does not need to answer within its timeout.
+  const schema = Effect.suspend(() => hasAnswered ? ask : Effect.flatMap(Effect.forkIn(ask, scope), Fiber.join))
 
   const checks = Effect.map(schema, (problem): ReadonlyArray<Check> => [
     { name: "database", problem: null },
@@ -88,24 +90,19 @@ const makeDatabaseChecks = Effect.gen(function*() {
   ]).pipe(
     // A slow statement is no outage: the heartbeats notice one.
     Effect.timeoutOption(timeout),
-    Effect.flatMap((found) =>
-      Option.isSome(found)
-        ? Effect.succeed(found.value)
-        : Effect.map(Ref.get(isCurrent), (current): ReadonlyArray<Check> => [
-          { name: "database", problem: current ? null : "does not answer" },
-          { name: "schema", problem: null }
-        ])
-    ),
+    Effect.map(Option.getOrElse((): ReadonlyArray<Check> => [
+      { name: "database", problem: hasAnswered ? null : "does not answer" },
+      { name: "schema", problem: null }
+    ])),
     Effect.orElseSucceed(() => [{ name: "database", problem: "does not answer" }]),
     Effect.map(([first, ...others]): ReadonlyArray<Check> => [
       { name: "database", problem: health.problem() ?? first?.problem ?? null },
       ...others
     ]),
     Effect.tap(([database]) =>
-      database?.problem === null ? Effect.void : Effect.flatMap(monotonicMillis, (at) => {
+      database?.problem === null ? Effect.void : Effect.map(monotonicMillis, (at) => {
         failedUntil = at
-        // After an outage a statement has to be answered, however far away the database is.
-        return Ref.set(isCurrent, false)
+        hasAnswered = false
       })
     )
   )
