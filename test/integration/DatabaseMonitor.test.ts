@@ -118,6 +118,28 @@ describe("the monitor of the database", () => {
       yield* untilReplaced(sql)
     }))
 
+  it.live("runs statements after an outage before the pool has logged in, slow ones too", () =>
+    Effect.gen(function*() {
+      const { proxy, url } = yield* Proxy.scoped(inject("postgresUrl"))
+      const sql = Context.get(yield* Layer.build(layerOf(parse(url))), SqlClient.SqlClient)
+      yield* sql`SELECT 1`
+      // The monitor logs in too: it would notice later that its first login gets no answer.
+      yield* Effect.sleep("300 millis")
+      const end = proxy.swallow()
+      yield* Effect.exit(sql`SELECT 2`)
+      proxy.link.login = 1500
+      end()
+      const { milliseconds } = yield* elapsed(untilReplaced(sql))
+      assert.isBelow(milliseconds, 2 * 1500)
+      // More than the connection takes at once; the others wait for the pool.
+      const statements = Array.from({ length: 12 }, (_, index) =>
+        sql`SELECT pg_sleep(${index === 0 ? 2 : 0}), ${index}::int AS number`)
+      const numbers = (yield* Effect.all(statements, { concurrency: "unbounded" })).map(([row]) =>
+        row?.["number"]
+      )
+      assert.deepStrictEqual(numbers, [...statements.keys()])
+    }))
+
   it.live("does not interrupt a slow statement while heartbeats succeed", () =>
     Effect.gen(function*() {
       const { sql } = yield* connect
@@ -241,13 +263,19 @@ describe("the monitor of the database", () => {
         open: openTo,
         openUnguarded: openTo,
         openTo,
+        guard: (socket: Socket) => socket,
         refuse: () => {},
         allow: () => {},
         patience: { observe: () => {}, silence: () => 100 },
         traffic: { received: () => 0, unanswered: () => 0 }
       }
       const options = optionsFor({ hosts, ...parsed }, hosts[0], false)
-      const { problem } = yield* DatabaseMonitor.monitor(options, sockets, yield* AdmissionGate.make(1))
+      const { problem } = yield* DatabaseMonitor.monitor(
+        options,
+        sockets,
+        yield* AdmissionGate.make(1),
+        (_, open) => open
+      )
       yield* Effect.promise(() => eventually(async () => hasAnswered, (found) => found, 5000))
       yield* Effect.sleep("500 millis")
       assert.isNull(problem())

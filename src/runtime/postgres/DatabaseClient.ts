@@ -4,7 +4,7 @@
  * client.
  */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
-import { Context, Duration, Effect, Layer, Stream } from "effect"
+import { Context, Duration, Effect, Layer, Option, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
 import { StoreHealth } from "../../services/operations/Readiness.ts"
@@ -59,6 +59,37 @@ const adapt = (session: PgConnection.PgConnection, { observe, onSuccess }: Monit
   }
 }
 
+/**
+ * After an outage statements use a spare connection of the monitor until the pool has logged in: five at a time, as on each connection of
+ * the pool. Others wait for the pool.
+ */
+const withSpare = (pool: PgPool.PgPool) =>
+  Effect.map(Effect.scope, (scope) => {
+    let loan: { readonly spare: PgConnection.PgConnection; readonly permits: Semaphore.Semaphore } | undefined
+    return {
+      /** Ends an outage with the spare connection. */
+      lend: (spare: PgConnection.PgConnection, open: Effect.Effect<void>) =>
+        Effect.suspend(() => {
+          const begun = { spare, permits: Semaphore.makeUnsafe(multiplexConcurrency) }
+          loan = begun
+          const end = Effect.sync(() => {
+            if (loan === begun) loan = undefined
+          })
+          return Effect.andThen(
+            open,
+            Effect.forkIn(Effect.ensuring(Effect.ignore(pool.use(() => Effect.void)), end), scope)
+          )
+        }),
+      use: <A, E, R>(statement: (session: PgConnection.PgConnection) => Effect.Effect<A, E, R>) =>
+        loan === undefined
+          ? pool.use(statement)
+          : Effect.flatMap(
+            loan.permits.withPermitsIfAvailable(1)(statement(loan.spare)),
+            Option.match({ onNone: () => pool.use(statement), onSome: Effect.succeed })
+          )
+    }
+  })
+
 /** Span attributes that identify the database, named by OpenTelemetry's conventions. */
 const spanAttributesOf = ({ database, host, port, username }: Options): ReadonlyArray<readonly [string, unknown]> => [
   ["db.system.name", "postgresql"],
@@ -71,14 +102,15 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const sockets = yield* DatabaseSockets
   const gate = yield* AdmissionGate.make(options.maxConnections * multiplexConcurrency)
   const pool = yield* PgPool.make({ ...options, multiplex: true, multiplexConcurrency, stream: sockets.open })
-  const monitor = yield* DatabaseMonitor.monitor(options, sockets, gate, options.probe)
+  const { lend, use } = yield* withSpare(pool)
+  const monitor = yield* DatabaseMonitor.monitor(options, sockets, gate, lend, options.probe)
   const adapted = (session: PgConnection.PgConnection) => adapt(session, monitor)
   const client = yield* SqlClient.make({
     acquirer: Effect.map(pool.get, adapted),
-    borrower: (use) =>
+    borrower: (statement) =>
       gate.admit(
         Effect.tapError(
-          pool.use((session) => use(adapted(session))),
+          use((session) => statement(adapted(session))),
           (error) =>
             Effect.sync(() => {
               // The pool opened no connection.

@@ -1,9 +1,10 @@
 /**
  * The monitor's own session: logs in to one host after the other, and then sends heartbeats. While a login gets no answer, the next one
- * begins beside it, so that neither a slow login nor one that nobody will answer delays the session.
+ * begins beside it, so that neither a slow login nor one that nobody will answer delays the session. A slow login of an outage has
+ * another one beside it, whose connection statements use until the pool has logged in.
  */
 import { PgConnection } from "@effect/sql-pg"
-import { Deferred, Duration, Effect, Exit, FiberSet, Option, Queue, Result, Schema } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Result, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Socket } from "node:net"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
@@ -14,6 +15,10 @@ const heartbeatInterval = Duration.millis(200)
 const retryInterval = Duration.millis(100)
 /** Milliseconds. */
 const minLoginInterval = 500
+/** Milliseconds. In an outage a login that takes longer gets a spare one beside it. */
+const spareDelay = 100
+/** How long an open session waits for its spare connection. */
+const maxSpareWait = Duration.millis(200)
 /** Logins in progress; each, and the first statement after it, ends after the URL's `connect_timeout`. */
 const maxLogins = 8
 const defaultTimeout = Duration.seconds(5)
@@ -44,8 +49,12 @@ export interface Observer {
   readonly isOutage: () => boolean
   /** No login gets an answer. */
   readonly onSilent: (failure: Silent) => Effect.Effect<void>
-  /** The first heartbeat was answered. `end` ends the session, with a failure if it is given. */
-  readonly onOpen: (host: Host, end: (failure?: ReadOnly) => void) => Effect.Effect<void>
+  /** The first heartbeat was answered. `end` ends the session, with a failure if it is given; `spare` is a connection for statements. */
+  readonly onOpen: (
+    host: Host,
+    end: (failure?: ReadOnly) => void,
+    spare: PgConnection.PgConnection | undefined
+  ) => Effect.Effect<void>
   readonly onAnswer: (host: Host) => Effect.Effect<void>
 }
 
@@ -68,6 +77,32 @@ const makeReceived = () => {
     }
   }
 }
+
+/** Opens connections, whose bytes `received` counts. */
+const makeOpen = (
+  options: PgConnection.Config,
+  { openTo }: DatabaseSockets["Service"],
+  received: ReturnType<typeof makeReceived>
+) =>
+  Effect.fnUntraced(function*(host: Host) {
+    const socket = yield* Effect.acquireRelease(
+      Effect.sync(() => received.add(openTo(host))),
+      (opened) => Effect.sync(() => opened.destroy())
+    )
+    const closed = Deferred.makeUnsafe<void, ReadOnly>()
+    socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
+    // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
+    const connection = yield* PgConnection.make({ ...options, multiplex: true, stream: () => socket })
+    return { closed, connection, socket }
+  })
+
+/** Begins another login beside a slow one of an outage. The result returns its connection, if it is open in time. */
+const openSpare = Effect.fnUntraced(function*<A, E, R>(open: Effect.Effect<A, E, R>) {
+  const begun = performance.now()
+  const opening = yield* Effect.forkScoped(Effect.delay(open, spareDelay))
+  const take = Effect.option(Effect.timeout(Fiber.join(opening), maxSpareWait))
+  return Effect.suspend(() => performance.now() - begun < spareDelay ? Effect.succeedNone : take)
+})
 
 /** Sends heartbeats on a connection. */
 const makeHeartbeats = ({ patience }: DatabaseSockets["Service"], traffic: Traffic) => {
@@ -136,6 +171,7 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
   }
   const { heartbeat, repeat } = makeHeartbeats(sockets, traffic)
   const patience = patienceOfLogins(options, sockets, observer)
+  const open = makeOpen(options, sockets, own)
 
   /** One login and, if it is the first that succeeds, its session. */
   const login = (host: Host, session: { isOpen: boolean }, report: (event: Event) => void) =>
@@ -145,15 +181,8 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
         at,
         failure
       })
-      const socket = yield* Effect.acquireRelease(
-        Effect.sync(() => own.add(sockets.openTo(host))),
-        (opened) => Effect.sync(() => opened.destroy())
-      )
-      const closed = Deferred.makeUnsafe<void, ReadOnly>()
-      socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
-      // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
-      const opening = PgConnection.make({ ...options, multiplex: true, stream: () => socket })
-      const connection = yield* Effect.mapError(opening, failed("login"))
+      const takeSpare = observer.isOutage() ? yield* openSpare(open(host)) : Effect.succeedNone
+      const { closed, connection } = yield* Effect.mapError(open(host), failed("login"))
       yield* heartbeat(connection).pipe(
         Effect.timeoutOrElse({
           duration: options.connectTimeout ?? defaultTimeout,
@@ -163,9 +192,12 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
       )
       if (session.isOpen) return
       session.isOpen = true
-      yield* observer.onOpen(host, (failure) => {
+      const end = (failure?: ReadOnly) => {
         Deferred.doneUnsafe(closed, failure === undefined ? Effect.void : Effect.fail(failure))
-      })
+      }
+      const spare = Option.getOrUndefined(yield* takeSpare)
+      yield* observer.onOpen(host, end, spare?.connection)
+      if (spare !== undefined) sockets.guard(spare.socket)
       report({ _tag: "Opened" })
       report({ _tag: "Ended", exit: yield* Effect.exit(repeat(connection, closed, observer.onAnswer(host))) })
     })).pipe(

@@ -75,6 +75,8 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
   readonly host: () => Host
   /** The driver's `stream` option: connects, or fails while sockets are refused. */
   readonly open: () => Socket
+  /** Treats a socket as one of `open` from now on. */
+  readonly guard: (socket: Socket) => Socket
   /** A socket that `refuse` does not affect. */
   readonly openUnguarded: () => Socket
   /** A socket of the monitor to any host. */
@@ -102,21 +104,21 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
     })
     const openTo = (to: Host) => connect(addressOf(to))
     const openUnguarded = () => openTo(host)
+    const guard = (socket: Socket) => {
+      const watch = new Watch(socket)
+      watches.add(watch)
+      return socket.once("close", () => {
+        watches.delete(watch)
+        received += socket.bytesRead
+      })
+    }
     return DatabaseSockets.of({
       hosts,
       host: () => host,
       openUnguarded,
       openTo,
-      open: () => {
-        if (refusal !== undefined) return refusedSocket(refusal)
-        const socket = openUnguarded()
-        const watch = new Watch(socket)
-        watches.add(watch)
-        return socket.once("close", () => {
-          watches.delete(watch)
-          received += socket.bytesRead
-        })
-      },
+      open: () => refusal === undefined ? guard(openUnguarded()) : refusedSocket(refusal),
+      guard,
       refuse: (reason) => {
         refusal = new Error(reason)
         for (const { socket } of watches) socket.destroy(refusal)
