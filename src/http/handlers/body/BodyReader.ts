@@ -50,6 +50,9 @@ const permitTimeout = Duration.seconds(60)
 const contendedBytes = 2 * 1024 * 1024
 const contendedInterval = Duration.seconds(2)
 
+/** Bytes that are scanned in one turn of the event loop: Node reads 2 MiB of a connection in a turn unless the reader pauses. */
+const bytesPerTurn = 256 * 1024
+
 const tooLargeOf = (maxBytes: number) =>
   new PayloadTooLarge({ message: `The request body is larger than ${maxBytes} bytes.` })
 const noBody = invalid("body", "The body is not valid JSON: it is empty")
@@ -130,6 +133,7 @@ const open = Effect.fnUntraced(function*(
   const buffer = new BodyBuffer(maxBytes)
   let isWhole = false
   let refusal: Received["refusal"]
+  let nextYield = bytesPerTurn
 
   /** Stops reading. */
   const refuse = (error: ValidationFailed) =>
@@ -143,7 +147,11 @@ const open = Effect.fnUntraced(function*(
     buffer.add(chunk)
     passed(chunk.length)
     isWhole = buffer.received > scannedBytes(kind)
-    return isWhole ? Effect.void : Effect.catch(scanner.push(chunk), refuse)
+    if (isWhole) return Effect.void
+    const scan = Effect.catch(scanner.push(chunk), refuse)
+    if (buffer.received < nextYield) return scan
+    nextYield = buffer.received + bytesPerTurn
+    return Effect.andThen(scan, Effect.yieldNow)
   }
 
   const advance: Effect.Effect<void, ValidationFailed> = Pull.matchEffect(pull, {
@@ -266,6 +274,8 @@ const makeReceive = Effect.gen(function*() {
     // The database's driver copies an accepted body. The finalizer keeps none of its bytes.
     const { received } = incoming.buffer
     yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * received)))
+    // Its fields are copied next, which takes a turn of its own.
+    yield* Effect.yieldNow
     return yield* incoming.received
   })
 
