@@ -2,7 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Latch, Layer, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { fromText, OpaqueJson, toText } from "../../src/domain/OpaqueJson.ts"
+import { TaskEvent } from "../../src/domain/Task.ts"
 import { now } from "../../src/domain/Timestamp.ts"
 import * as RevocationRepositorySql from "../../src/services/store/RevocationRepositorySql.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
@@ -11,7 +12,7 @@ import * as TaskStoreSql from "../../src/services/store/TaskStoreSql.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import * as Database from "../kit/Database.ts"
-import { commit, makeTask } from "../kit/StoredTasks.ts"
+import { commit, eventOf, makeTask, newRunId, stored } from "../kit/StoredTasks.ts"
 import { called, unlimited } from "../kit/StoredWebhooks.ts"
 import { contract } from "../kit/TaskStoreContract.ts"
 import { layerFormats } from "../kit/WebhookStoreContract.ts"
@@ -52,6 +53,45 @@ layer(
           assert.strictEqual(found.runId, task.runId)
         }
       }))
+
+    it.effect("long texts of a task keep their bytes, wherever they are cut", () =>
+      Effect.gen(function*() {
+        const writes = yield* TaskWrites
+        const reads = yield* TaskReads
+        /** Characters of three bytes, which no piece has a whole number of. */
+        const long = (name: string) => fromText(JSON.stringify([name, "€".repeat(900_000)]))
+        const task = yield* stored({ request: long("request") })
+        const pending = Option.getOrThrow(yield* reads.pendingRun(task.uuid))
+        assert.strictEqual(toText(pending.request), toText(task.request))
+        yield* writes.commit(task.uuid, yield* eventOf("Accepted"), yield* now)
+        const [turn, toolCalls, state] = [long("turn"), long("calls"), long("state")]
+        yield* writes.commit(task.uuid, TaskEvent.cases.Interrupted.make({ turn, toolCalls, state }), yield* now)
+        const interrupted = Option.getOrThrow(yield* reads.get(task.uuid))
+        assert.deepStrictEqual(
+          [interrupted.turn, interrupted.pendingToolCalls].map((json) => json && toText(json)),
+          [turn, toolCalls].map(toText)
+        )
+        const submitted = TaskEvent.cases.ToolResultsSubmitted.make({
+          results: long("results"),
+          runId: yield* newRunId,
+          principal: task.principal,
+          userToken: "sealed-again"
+        })
+        yield* writes.commit(task.uuid, submitted, yield* now)
+        const { resume } = Option.getOrThrow(yield* reads.pendingRun(task.uuid))
+        assert.deepStrictEqual(
+          [resume?.state, resume?.results].map((json) => json && toText(json)),
+          [toText(state), toText(long("results"))]
+        )
+        // Nothing of them remains for the next statement of the connection.
+        const other = yield* stored({ request: fromText(JSON.stringify("x".repeat(100_000))) })
+        yield* writes.commit(other.uuid, yield* eventOf("Accepted"), yield* now)
+        const large = fromText(JSON.stringify("x".repeat(100_000)))
+        const completed = TaskEvent.cases.Completed.make({ turn: large })
+        yield* writes.commit(other.uuid, completed, yield* now)
+        const { pendingToolCalls, turn: kept } = Option.getOrThrow(yield* reads.get(other.uuid))
+        assert.deepStrictEqual([kept && toText(kept), pendingToolCalls], [toText(large), null])
+      }), 60_000)
 
     it.effect("a claim of webhooks says that it left a delivery that another session had locked", () =>
       Effect.gen(function*() {

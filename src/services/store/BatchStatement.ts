@@ -1,8 +1,8 @@
 /** A statement that calls a function of the database for each row of a batch, in the order of the rows. */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, identity, Result, type Schema } from "effect"
+import { Effect, identity, Record, Result, type Schema } from "effect"
 import type { Timestamp } from "../../domain/Timestamp.ts"
-import { hidden, moment as momentOf, query } from "./Queries.ts"
+import { fromUtf8, hidden, isLong, joined, type LongTexts, moment as momentOf, query } from "./Queries.ts"
 
 /** A text that may be large: UTF-8 if its row is large. */
 export type LargeText = string | Uint8Array | null
@@ -25,7 +25,7 @@ export const lengthOf = (texts: ReadonlyArray<LargeText | undefined>): number =>
 
 const encoder = new TextEncoder()
 
-/** Characters or bytes of a text that gets its own turns of the event loop: encoding 16 MiB takes about ten milliseconds, and so does a copy. */
+/** Characters of a text that is encoded in a turn of its own: 16 MiB take about ten milliseconds. */
 const longText = 1024 * 1024
 
 /** Yields twice: a fiber that runs while the event loop receives data continues after one yield within the same turn of the loop. */
@@ -36,14 +36,9 @@ const toUtf8 = (text: string): Effect.Effect<Uint8Array> => {
   return text.length < longText ? encoding : Effect.andThen(nextTurn, encoding)
 }
 
-/**
- * Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. The effect ends in a turn of
- * its own if the text is long, so that what the caller did before and the copies of the driver are in different turns.
- */
-export const encode = (text: LargeText | undefined, isLargeRow: boolean): Effect.Effect<LargeText> => {
-  const encoded = isLargeRow && typeof text === "string" ? toUtf8(text) : Effect.succeed(text ?? null)
-  return isLargeRow && (text?.length ?? 0) >= longText ? Effect.tap(encoded, nextTurn) : encoded
-}
+/** Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. */
+export const encode = (text: LargeText | undefined, isLargeRow: boolean): Effect.Effect<LargeText> =>
+  isLargeRow && typeof text === "string" ? toUtf8(text) : Effect.succeed(text ?? null)
 
 /** A `LargeText`: bound as text in a batch of small rows, and as bytes in the statement of a large row. */
 export const largeText = <Row>(of: (row: Row) => LargeText): Parameter<Row> => ({ oid: bytea, of })
@@ -65,7 +60,7 @@ const build = <Row>(call: string, columns: string, parameters: Parameters<Row>, 
     name: `p_${name}`,
     of,
     oid: oid === bytea && !isBytes ? text : oid,
-    as: oid === bytea && isBytes ? (bound: string) => `convert_from(${bound}, 'UTF8')` : as
+    as: oid === bytea && isBytes ? (bound: string) => `coalesce(${fromUtf8(bound)}, ${joined(name)})` : as
   }))
   // Large parameters are bound last: the driver copies its buffer when it grows for a later one.
   const bound = all.toSorted((one, other) => Number(one.oid === bytea) - Number(other.oid === bytea))
@@ -74,7 +69,18 @@ const build = <Row>(call: string, columns: string, parameters: Parameters<Row>, 
   AS batch (${bound.map(({ name }) => name).join(", ")}),
   ${call}(${all.map(({ as = identity, name }) => `${name} => ${as(name)}`).join(", ")}) AS called`,
     bind: (rows: ReadonlyArray<Row>) =>
-      bound.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(rows.map((row) => of(row) ?? null), oid)))
+      bound.map(({ of, oid }) =>
+        Result.getOrThrow(PgTypes.array(
+          rows.map((row) => {
+            const value = of(row) ?? null
+            return isLong(value) ? null : value
+          }),
+          oid
+        ))
+      ),
+    /** The texts of a large row that `rows` gets in pieces. */
+    longTexts: ([row]: ReadonlyArray<Row>): LongTexts =>
+      !isBytes || row === undefined ? {} : Record.filter(Record.map(parameters, ({ of }) => of(row)), isLong)
   }
 }
 
@@ -86,8 +92,8 @@ export const make = <Row, Outcome extends Schema.ConstraintDecoder<unknown>>(
   parameters: Parameters<Row>
 ) => {
   const statement = (isLarge: boolean) => {
-    const { bind, text } = build(call, columns, parameters, isLarge)
-    return { ...query(outcome, text), bind }
+    const { text, ...built } = build(call, columns, parameters, isLarge)
+    return { ...query(outcome, text), ...built }
   }
   const ofTexts = statement(false)
   // Postgres needs half as much again for a text that it decodes; the driver needs less for one that is encoded already.

@@ -123,7 +123,7 @@ export const make = Effect.gen(function*() {
 
   const run = Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
     const query = statement(events.some(isLarge))
-    const outcomes = yield* rows(query, query.bind(events))
+    const outcomes = yield* rows(query, query.bind(events), query.longTexts(events))
     return yield* Effect.forEach(outcomes, (row): Effect.Effect<Commit> => {
       if (row.outcome === "Unknown") return Effect.succeed({ _tag: "Unknown" })
       const { hasCallback, outcome, recordedAcceptance, ...head } = row

@@ -56,7 +56,7 @@ export const make = Effect.gen(function*() {
   const insert = yield* Batcher.make({
     run: (inserts: ReadonlyArray<Insert>) => {
       const query = statement(inserts.some(isLarge))
-      return rows(query, query.bind(inserts))
+      return rows(query, query.bind(inserts), query.longTexts(inserts))
     },
     // `create_task` locks the user.
     lockOf: ({ task }) => task.principal.sub,

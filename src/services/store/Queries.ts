@@ -71,6 +71,38 @@ export const deletionQuery = (table: string, condition: string) =>
 /** Epoch microseconds of a `timestamptz` expression: a `Timestamp`. */
 export const micros = (expression: string) => `(extract(epoch FROM ${expression}) * 1000000)::float8`
 
+/** The text of a bound UTF-8. */
+export const fromUtf8 = (bound: string) => `convert_from(${bound}, 'UTF8')`
+
+/** Bytes of a long text that are sent at once: the driver copies what it sends three times in one turn of the event loop. */
+const pieceBytes = 1024 * 1024
+
+/** UTF-8 of long texts by the name of their parameter, which is null. They are sent in pieces, as settings of the statement's transaction. */
+export type LongTexts = Readonly<Record<string, Uint8Array>>
+
+export const isLong = (value: unknown): value is Uint8Array => value instanceof Uint8Array && value.length > pieceBytes
+
+const settingOf = (name: string) => `task_text.${name}`
+
+/** The SQL of a long text; null if none was sent. */
+export const joined = (name: string) =>
+  `(SELECT string_agg(current_setting('${settingOf(name)}_' || piece), '' ORDER BY piece)
+    FROM generate_series(1, nullif(current_setting('${settingOf(name)}', true), '')::int) AS piece)`
+
+const isInsideCharacter = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
+
+/** Pieces that end between characters. */
+const piecesOf = (bytes: Uint8Array) => {
+  const pieces: Array<Uint8Array> = []
+  for (let start = 0; start < bytes.length;) {
+    let end = Math.min(start + pieceBytes, bytes.length)
+    while (end > start + 1 && isInsideCharacter(bytes[end])) end--
+    pieces.push(bytes.subarray(start, end))
+    start = end
+  }
+  return pieces
+}
+
 /** UTF-8 of a text, which spares the driver the conversion of a large one. */
 export const utf8 = (text: string) => `convert_to(${text}, 'UTF8')`
 
@@ -87,8 +119,27 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const run = (text: string, values: ReadonlyArray<unknown>) => failWhenUnavailable(sql.unsafe(text, values))
   const rows = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>
     Effect.map(run(text, values), decode)
+
+  const send = Effect.fnUntraced(function*(name: string, bytes: Uint8Array) {
+    const pieces = piecesOf(bytes)
+    const setting = settingOf(name)
+    for (const [index, piece] of pieces.entries()) {
+      yield* sql.unsafe(`SELECT set_config($1, ${fromUtf8("$2")}, true) IS NULL`, [`${setting}_${index + 1}`, piece])
+    }
+    yield* sql.unsafe(`SELECT set_config($1, $2, true)`, [setting, String(pieces.length)])
+  })
+  const rowsAfter = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>, texts: LongTexts) =>
+    Effect.forEach(Object.entries(texts), ([name, bytes]) => send(name, bytes), { discard: true }).pipe(
+      Effect.andThen(sql.unsafe(text, values)),
+      sql.withTransaction,
+      failWhenUnavailable,
+      Effect.map(decode)
+    )
+
   return {
-    rows,
+    /** Runs a statement that may have long texts. */
+    rows: <Row>(query: Query<Row>, values: ReadonlyArray<unknown>, texts: LongTexts = {}) =>
+      Object.keys(texts).length === 0 ? rows(query, values) : rowsAfter(query, values, texts),
     /** On a connection that no other statement shares meanwhile, for one that may take long. */
     alone: <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>
       Effect.map(
