@@ -51,6 +51,7 @@ const mock = await use(ModelMock.start([
   on("endless", { toolCalls: [call("nothing", {})] }),
   { ...on("slow", { content: "So far I can say this. ".repeat(40) }), latency: 50, chunkSize: 5 },
   on("balance", failure(402, "secret words")),
+  on("out of order", failure(500, "secret words")),
   on("key", failure(401, "secret words, key-of-the-provider")),
   on("hello", { content: "Hello there.", usage: { prompt_tokens: 7, completion_tokens: 3 } }),
   on("wrong arguments", { toolCalls: [call("get_weather", { town: 1 })] }, first),
@@ -221,9 +222,6 @@ describe("an assistant on a model", () => {
     assert.notInclude(service.output, "key-of-the-provider")
     const unknown = await ended(await create("x", { assistant_id: 21 }))
     assert.strictEqual(unknown.error, "Assistant is not available")
-    const unmatched = await ended(await create("what no fixture knows"))
-    assert.strictEqual(unmatched.error, "Task processing failed")
-    assert.strictEqual((await sentFor("what no fixture knows")).length, 5)
   })
 
   it("stores a generated image and refers to it from output", async () => {
@@ -320,7 +318,14 @@ describe("a failing provider", () => {
     ["hangs up", { disconnectRate: 1 }],
     ["talks nonsense", { malformedRate: 1 }]
   ] as const
-  it("that always ends its stream early leaves no response that seems complete", async () => {
+  // Each waits between its five requests.
+  it.concurrent("that always fails gets five requests", async () => {
+    const task = await ended(await create("out of order"))
+    assert.strictEqual(task.error, "Task processing failed")
+    assert.strictEqual((await sentFor("out of order")).length, 5)
+  })
+
+  it.concurrent("that always ends its stream early leaves no response that seems complete", async () => {
     const task = await ended(await create("half a sentence"))
     assert.deepStrictEqual([task.status, task.error], ["failed", "Task processing failed"])
     assert.strictEqual((await sentFor("half a sentence")).length, 5)

@@ -41,17 +41,29 @@ const production = {
   ENCRYPTION_KEY: "1ufm9JqSlCnW7a7VYjGQDPBlEOWLJ5wA8gZ0vqvSjeE="
 }
 
-const start = (settings: Readonly<Record<string, string>> = {}, main?: ReadonlyArray<string>, readiness?: string) =>
-  use(Service.start({ ...production, ...settings }, undefined, main, readiness), onTestFinished)
+const open = (settings: Readonly<Record<string, string>>, main?: ReadonlyArray<string>, readiness?: string) =>
+  Service.start({ ...production, ...settings }, undefined, main, readiness)
+
+const start = (...options: Partial<Parameters<typeof open>>) => {
+  const [settings = {}, ...more] = options
+  return use(open(settings, ...more), onTestFinished)
+}
 
 const cli = "src/runtime/cli/Cli.ts"
 
 /** The log lines of a process that exits with 1 instead of starting, or with 2 after a usage error. */
 const failureLines = async (settings: Readonly<Record<string, string>>, main?: ReadonlyArray<string>) => {
-  const failure = await start(settings, main).then(() => "started", ({ message }) => String(message))
+  const failure = await open(settings, main).then(
+    (service) => service.stop().then(() => "started"),
+    ({ message }) => String(message)
+  )
   assert.match(failure, /^exited with [12]:\n/)
   return linesOf(failure.replace(/^.*\n/, ""))
 }
+
+const nobody = `postgres://nobody@127.0.0.1:${await freePort()}/tasks`
+// Waits 20 s for the database, so it begins before the tests.
+const unreachable = failureLines({ DATABASE_URL: nobody }, [cli, "serve"])
 
 describe("the log in production", () => {
   it("has JSON lines for the start, readiness and stop", async () => {
@@ -115,8 +127,7 @@ describe("the log in production", () => {
     const [settings] = await failureLines({ CORE_URL: "" })
     assert.strictEqual(settings?.level, "FATAL")
     assert.match(settings?.message ?? "", /CORE_URL/)
-    const unreachable = `postgres://nobody@127.0.0.1:${await freePort()}/tasks`
-    const [starting, waiting, refused, ...others] = await failureLines({ DATABASE_URL: unreachable }, [cli, "serve"])
+    const [starting, waiting, refused, ...others] = await unreachable
     assert.strictEqual(starting?.message, "starting")
     assert.strictEqual(waiting?.message, "The database cannot be reached: waiting for it up to 20 s")
     assert.strictEqual(refused?.level, "FATAL")

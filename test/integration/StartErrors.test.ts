@@ -7,7 +7,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { openDatabase } from "../kit/databases.ts"
-import { diagnose, runHere, runToEnd } from "../kit/runToEnd.ts"
+import { diagnose, type Ended, runHere, runToEnd } from "../kit/runToEnd.ts"
 import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
@@ -43,6 +43,21 @@ const refusal = async (more: Readonly<Record<string, string>>, check = "database
   }
   return err
 }
+
+/** The end of `migrate` at a server that is not Postgres. */
+const migrateAt = async (answer: (socket: Socket) => unknown) => {
+  const server = createServer((socket) => void answer(socket.on("error", () => {}))).listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address() as AddressInfo
+  const env = await settings({ DATABASE_URL: `postgres://a:b@127.0.0.1:${port}/tasks` })
+  return runToEnd(["migrate"], env).finally(() => server.close())
+}
+
+// These wait 20 s for a database that may be starting, so they begin before the tests.
+const atNothing = migrateAt((socket) => socket.once("data", () => socket.end()))
+const nobody = await settings({ DATABASE_URL: `postgres://user@127.0.0.1:${await freePort()}/x` })
+const serveNobody = runToEnd(["serve"], nobody)
+const migrateNobody = runToEnd(["migrate"], nobody)
 
 /** A role that may log in to the database and use its tables, but not create any. */
 const addRole = async (grants: ReadonlyArray<string>) => {
@@ -244,28 +259,23 @@ describe("a database", () => {
     assert.strictEqual(err, `The database cannot be used: ${problem}: set DATABASE_URL ${example}`)
   })
 
-  // Two of these wait 20 s for a database that may be starting, both at the same time.
-  it.concurrent.for<readonly [string, (socket: Socket) => unknown]>([
-    ["HTTP", (socket) => socket.once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"))],
-    ["SSH", (socket) => socket.write("SSH-2.0-OpenSSH_9.9\r\n")],
-    ["nothing", (socket) => socket.once("data", () => socket.end())]
-  ])("whose server speaks %s is reported with the setting to check", async ([, answer], { onTestFinished }) => {
-    const server = createServer((socket) => void answer(socket.on("error", () => {}))).listen(0, "127.0.0.1")
-    onTestFinished(() => void server.close())
-    await once(server, "listening")
-    const { port } = server.address() as AddressInfo
-    const env = await settings({ DATABASE_URL: `postgres://a:b@127.0.0.1:${port}/tasks` })
+  it.each<readonly [string, () => Promise<Ended>]>([
+    ["HTTP", () => migrateAt((socket) => socket.once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")))],
+    ["SSH", () => migrateAt((socket) => socket.write("SSH-2.0-OpenSSH_9.9\r\n"))],
+    ["nothing", () => atNothing]
+  ])("whose server speaks %s is reported with the setting to check", async (_, ended) => {
     assert.strictEqual(
-      (await runToEnd(["migrate"], env)).err,
+      (await ended()).err,
       "The database cannot be used: the server does not answer as Postgres does: check the host and port of DATABASE_URL"
     )
   })
 
-  it.concurrent("that does not listen is reported without a stack trace", async () => {
-    assert.match(
-      await refusal({ DATABASE_URL: `postgres://user@127.0.0.1:${await freePort()}/x` }),
-      /connect ECONNREFUSED/
-    )
+  it("that does not listen is reported without a stack trace", async () => {
+    const { code, err } = await serveNobody
+    assert.strictEqual(code, 1)
+    assert.match(err, /^[^\n]*connect ECONNREFUSED[^\n]*$/)
+    assert.deepInclude(await migrateNobody, { code, err })
+    assert.strictEqual(await diagnose(nobody, "database"), `FAIL ${err}`)
   })
 })
 
