@@ -86,6 +86,8 @@ export class Proxy {
   }
 
   weather: Weather = "fair"
+  /** Ends further connections at once while so many are open. */
+  maxConnections = Infinity
   readonly link: Link = { latency: 0, bytesPerSecond: Infinity, login: 0 }
   readonly #toServer = new Direction(this.link)
   readonly #toClient = new Direction(this.link)
@@ -96,6 +98,7 @@ export class Proxy {
 
   constructor(target: { readonly port: number }) {
     this.#server.on("connection", (client) => {
+      if (this.size >= this.maxConnections) return void client.destroy()
       const server = connect(target.port, "127.0.0.1")
       const pair = [client, server] as const
       this.#pairs.add(pair)
@@ -124,6 +127,11 @@ export class Proxy {
     this.#server.listen(0, "127.0.0.1")
     await once(this.#server, "listening")
     return this
+  }
+
+  /** Connections that bytes pass on. */
+  get size() {
+    return [...this.#pairs].filter((pair) => !this.#silent.has(pair)).length
   }
 
   get port() {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Logger, Redacted } from "effect"
+import { Context, Duration, Effect, Exit, Layer, Logger, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { once } from "node:events"
@@ -94,6 +94,19 @@ const connect = Effect.gen(function*() {
   return { proxy, other, sql: Context.get(yield* Layer.build(layerOf(parsed)), SqlClient.SqlClient) }
 })
 
+/** The same over one proxy, when it has noticed that the database is away. Logins take `login` milliseconds when `end` was called. */
+const unavailable = Effect.fnUntraced(function*(login: number) {
+  const { proxy, url } = yield* Proxy.scoped(inject("postgresUrl"))
+  const sql = Context.get(yield* Layer.build(layerOf(parse(url))), SqlClient.SqlClient)
+  yield* sql`SELECT 1`
+  // The monitor logs in too: it would notice later that its first login gets no answer.
+  yield* Effect.sleep("300 millis")
+  const end = proxy.swallow()
+  yield* Effect.exit(sql`SELECT 2`)
+  proxy.link.login = login
+  return { end, proxy, sql }
+})
+
 /** Waits until a statement succeeds, on a new connection. */
 const untilReplaced = (sql: SqlClient.SqlClient) =>
   Effect.promise(() =>
@@ -120,14 +133,7 @@ describe("the monitor of the database", () => {
 
   it.live("runs statements after an outage before the pool has logged in, slow ones too", () =>
     Effect.gen(function*() {
-      const { proxy, url } = yield* Proxy.scoped(inject("postgresUrl"))
-      const sql = Context.get(yield* Layer.build(layerOf(parse(url))), SqlClient.SqlClient)
-      yield* sql`SELECT 1`
-      // The monitor logs in too: it would notice later that its first login gets no answer.
-      yield* Effect.sleep("300 millis")
-      const end = proxy.swallow()
-      yield* Effect.exit(sql`SELECT 2`)
-      proxy.link.login = 1500
+      const { end, sql } = yield* unavailable(1500)
       end()
       const { milliseconds } = yield* elapsed(untilReplaced(sql))
       assert.isBelow(milliseconds, 2 * 1500)
@@ -138,6 +144,30 @@ describe("the monitor of the database", () => {
         row?.["number"]
       )
       assert.deepStrictEqual(numbers, [...statements.keys()])
+    }))
+
+  it.live.each([0, 1000])(
+    "keeps two connections after an outage with logins of %i ms",
+    (login) =>
+      Effect.gen(function*() {
+        const { end, proxy, sql } = yield* unavailable(login)
+        end()
+        yield* untilReplaced(sql)
+        yield* Effect.sleep(Duration.millis(login + 500))
+        yield* Effect.promise(() => eventually(async () => proxy.size, (size) => size === 2, 5000))
+      })
+  )
+
+  it.live("gives its spare connection up for one of the pool when the database takes no more", () =>
+    Effect.gen(function*() {
+      const { end, proxy, sql } = yield* unavailable(500)
+      proxy.maxConnections = 2
+      end()
+      yield* untilReplaced(sql)
+      // A new connection of the pool, after the spare one was closed.
+      const { milliseconds } = yield* elapsed(untilReplaced(sql))
+      assert.isBelow(milliseconds, 3000)
+      yield* sql`SELECT 4`
     }))
 
   it.live("does not interrupt a slow statement while heartbeats succeed", () =>

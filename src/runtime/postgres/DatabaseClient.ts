@@ -11,6 +11,7 @@ import { StoreHealth } from "../../services/operations/Readiness.ts"
 import * as Worker from "../../services/timing/Worker.ts"
 import * as AdmissionGate from "./AdmissionGate.ts"
 import * as DatabaseMonitor from "./DatabaseMonitor.ts"
+import type { Spare } from "./DatabaseSession.ts"
 import { DatabaseSockets } from "./DatabaseSockets.ts"
 
 export interface Options extends PgConnection.Config {
@@ -60,33 +61,42 @@ const adapt = (session: PgConnection.PgConnection, { observe, onSuccess }: Monit
 }
 
 /**
- * After an outage statements use a spare connection of the monitor until the pool has logged in: five at a time, as on each connection of
- * the pool. Others wait for the pool.
+ * After an outage statements use the spare connection of the monitor until the pool has logged in, or failed to: five at a time, as on each
+ * connection of the pool. Others wait for the pool. `connect` opens a connection of the pool.
  */
-const withSpare = (pool: PgPool.PgPool) =>
+const withSpare = (pool: PgPool.PgPool, { guard }: DatabaseSockets["Service"], connect: Effect.Effect<void>) =>
   Effect.map(Effect.scope, (scope) => {
-    let loan: { readonly spare: PgConnection.PgConnection; readonly permits: Semaphore.Semaphore } | undefined
+    let loan: { readonly connection: PgConnection.PgConnection; readonly permits: Semaphore.Semaphore } | undefined
     return {
-      /** Ends an outage with the spare connection. */
-      lend: (spare: PgConnection.PgConnection, open: Effect.Effect<void>) =>
+      /** `open` ends the outage: the statements that it admits find the spare connection. */
+      lend: (spare: Spare, open: Effect.Effect<void>) =>
         Effect.suspend(() => {
-          const begun = { spare, permits: Semaphore.makeUnsafe(multiplexConcurrency) }
-          loan = begun
-          const end = Effect.sync(() => {
-            if (loan === begun) loan = undefined
+          const lent = { connection: spare.connection, permits: Semaphore.makeUnsafe(multiplexConcurrency) }
+          loan = lent
+          const end = Effect.suspend(() => {
+            if (loan === lent) loan = undefined
+            // Waits for the statements on the connection.
+            return lent.permits.take(multiplexConcurrency)
           })
-          return Effect.andThen(
-            open,
-            Effect.forkIn(Effect.ensuring(Effect.ignore(pool.use(() => Effect.void)), end), scope)
+          const run = Effect.raceFirst(connect, spare.closed).pipe(
+            Effect.ignore,
+            Effect.andThen(end),
+            Effect.ensuring(spare.close)
+          )
+          return open.pipe(
+            Effect.andThen(Effect.sync(() => guard(spare.socket))),
+            Effect.andThen(Effect.forkIn(run, scope))
           )
         }),
       use: <A, E, R>(statement: (session: PgConnection.PgConnection) => Effect.Effect<A, E, R>) =>
-        loan === undefined
-          ? pool.use(statement)
-          : Effect.flatMap(
-            loan.permits.withPermitsIfAvailable(1)(statement(loan.spare)),
-            Option.match({ onNone: () => pool.use(statement), onSome: Effect.succeed })
-          )
+        Effect.suspend(() =>
+          loan === undefined
+            ? pool.use(statement)
+            : Effect.flatMap(
+              loan.permits.withPermitsIfAvailable(1)(statement(loan.connection)),
+              Option.match({ onNone: () => pool.use(statement), onSome: Effect.succeed })
+            )
+        )
     }
   })
 
@@ -102,22 +112,18 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const sockets = yield* DatabaseSockets
   const gate = yield* AdmissionGate.make(options.maxConnections * multiplexConcurrency)
   const pool = yield* PgPool.make({ ...options, multiplex: true, multiplexConcurrency, stream: sockets.open })
-  const { lend, use } = yield* withSpare(pool)
+  /** Reports that the pool opened no connection. */
+  const observed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.tapError(effect, (error) =>
+      Effect.sync(() => {
+        if (SqlError.isSqlError(error) && error.reason.operation === "connect") monitor.observe(error, "")
+      }))
+  const { lend, use } = yield* withSpare(pool, sockets, Effect.ignore(observed(pool.use(() => Effect.void))))
   const monitor = yield* DatabaseMonitor.monitor(options, sockets, gate, lend, options.probe)
   const adapted = (session: PgConnection.PgConnection) => adapt(session, monitor)
   const client = yield* SqlClient.make({
     acquirer: Effect.map(pool.get, adapted),
-    borrower: (statement) =>
-      gate.admit(
-        Effect.tapError(
-          use((session) => statement(adapted(session))),
-          (error) =>
-            Effect.sync(() => {
-              // The pool opened no connection.
-              if (SqlError.isSqlError(error) && error.reason.operation === "connect") monitor.observe(error, "")
-            })
-        )
-      ),
+    borrower: (statement) => gate.admit(observed(use((session) => statement(adapted(session))))),
     transactionAcquirer: Effect.map(pool.reserve, adapted),
     compiler: PgClient.makeCompiler(),
     driver: "pg",

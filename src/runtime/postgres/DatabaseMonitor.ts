@@ -213,14 +213,15 @@ const makeOnFailed = (hosts: Hosts, state: State, log: Effect.Effect<void>) => {
 }
 
 /**
- * Starts the monitor. `options` are those of the pool's connections; `lend` ends an outage with a connection for statements; `probe` is a
- * statement that needs what writes need. Returns its view of the database, and what reports the ends of statements.
+ * Starts the monitor. `options` are those of the pool's connections; `lend` runs `open`, which ends an outage, and lends statements the
+ * spare connection, which it closes; `probe` is a statement that needs what writes need. Returns its view of the database, and what
+ * reports the ends of statements.
  */
 export const monitor = Effect.fnUntraced(function*(
   options: PgConnection.Config,
   sockets: DatabaseSockets["Service"],
   gate: AdmissionGate,
-  lend: (spare: PgConnection.PgConnection, open: Effect.Effect<void>) => Effect.Effect<void>,
+  lend: (spare: DatabaseSession.Spare, open: Effect.Effect<void>) => Effect.Effect<void>,
   probe?: string
 ) {
   const hosts = makeHosts(sockets)

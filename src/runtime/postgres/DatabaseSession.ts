@@ -1,10 +1,10 @@
 /**
  * The monitor's own session: logs in to one host after the other, and then sends heartbeats. While a login gets no answer, the next one
- * begins beside it, so that neither a slow login nor one that nobody will answer delays the session. A slow login of an outage has
- * another one beside it, whose connection statements use until the pool has logged in.
+ * begins, so that neither a slow login nor one that nobody will answer delays the session. In an outage a slow login also has a spare
+ * one to the same host: statements use its connection until the pool has logged in.
  */
 import { PgConnection } from "@effect/sql-pg"
-import { Deferred, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Result, Schema } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Result, Schema, Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Socket } from "node:net"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
@@ -19,7 +19,7 @@ const minLoginInterval = 500
 const spareDelay = 100
 /** How long an open session waits for its spare connection. */
 const maxSpareWait = Duration.millis(200)
-/** Logins in progress; each, and the first statement after it, ends after the URL's `connect_timeout`. */
+/** Logins in progress without the spare ones; each, and the first statement after it, ends after the URL's `connect_timeout`. */
 const maxLogins = 8
 const defaultTimeout = Duration.seconds(5)
 /** A heartbeat without an answer for this many times the permitted silence ends its connection, although others receive something. */
@@ -37,6 +37,15 @@ export interface FailedLogin {
   readonly failure: SqlError.SqlError | ReadOnly | Silent
 }
 
+/** A connection for statements after an outage. */
+export interface Spare {
+  readonly connection: PgConnection.PgConnection
+  readonly socket: Socket
+  /** Waits until the connection is closed. */
+  readonly closed: Effect.Effect<void, ReadOnly>
+  readonly close: Effect.Effect<void>
+}
+
 type Event =
   | { readonly _tag: "Failed"; readonly login: FailedLogin }
   | { readonly _tag: "Opened" }
@@ -49,11 +58,11 @@ export interface Observer {
   readonly isOutage: () => boolean
   /** No login gets an answer. */
   readonly onSilent: (failure: Silent) => Effect.Effect<void>
-  /** The first heartbeat was answered. `end` ends the session, with a failure if it is given; `spare` is a connection for statements. */
+  /** The first heartbeat was answered. `end` ends the session, with a failure if it is given. The observer closes the spare connection. */
   readonly onOpen: (
     host: Host,
     end: (failure?: ReadOnly) => void,
-    spare: PgConnection.PgConnection | undefined
+    spare: Spare | undefined
   ) => Effect.Effect<void>
   readonly onAnswer: (host: Host) => Effect.Effect<void>
 }
@@ -89,20 +98,37 @@ const makeOpen = (
       Effect.sync(() => received.add(openTo(host))),
       (opened) => Effect.sync(() => opened.destroy())
     )
-    const closed = Deferred.makeUnsafe<void, ReadOnly>()
-    socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
+    const ended = Deferred.makeUnsafe<void, ReadOnly>()
+    socket.once("close", () => Deferred.doneUnsafe(ended, Effect.void))
     // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
     const connection = yield* PgConnection.make({ ...options, multiplex: true, stream: () => socket })
-    return { closed, connection, socket }
+    return { ended, closed: Deferred.await(ended), connection, socket }
   })
 
-/** Begins another login beside a slow one of an outage. The result returns its connection, if it is open in time. */
-const openSpare = Effect.fnUntraced(function*<A, E, R>(open: Effect.Effect<A, E, R>) {
-  const begun = performance.now()
-  const opening = yield* Effect.forkScoped(Effect.delay(open, spareDelay))
-  const take = Effect.option(Effect.timeout(Fiber.join(opening), maxSpareWait))
-  return Effect.suspend(() => performance.now() - begun < spareDelay ? Effect.succeedNone : take)
-})
+/**
+ * Begins the spare login of a slow one: after `spareDelay`, so that a fast one has none. The result returns the connection, or closes it
+ * if it is not open in time. The scope closes it if it was not returned.
+ */
+const openSpare = Effect.fnUntraced(
+  function*<E>(open: Effect.Effect<Omit<Spare, "close">, E, Scope.Scope>) {
+    const begun = performance.now()
+    const scope = yield* Scope.make()
+    const close = Scope.close(scope, Exit.void)
+    let isReturned = false
+    yield* Effect.addFinalizer(() => isReturned ? Effect.void : close)
+    const opening = yield* Effect.forkIn(Scope.provide(Effect.delay(open, spareDelay), scope), scope)
+    return Effect.gen(function*() {
+      const isSlow = performance.now() - begun >= spareDelay
+      const opened = isSlow ? yield* Effect.option(Effect.timeout(Fiber.join(opening), maxSpareWait)) : Option.none()
+      if (Option.isNone(opened) || opened.value.socket.destroyed) {
+        yield* close
+        return undefined
+      }
+      isReturned = true
+      return { ...opened.value, close }
+    })
+  }
+)
 
 /** Sends heartbeats on a connection. */
 const makeHeartbeats = ({ patience }: DatabaseSockets["Service"], traffic: Traffic) => {
@@ -119,12 +145,12 @@ const makeHeartbeats = ({ patience }: DatabaseSockets["Service"], traffic: Traff
     repeat: Effect.fnUntraced(
       function*(
         connection: PgConnection.PgConnection,
-        closed: Deferred.Deferred<void, ReadOnly>,
+        ended: Deferred.Deferred<void, ReadOnly>,
         onAnswer: Effect.Effect<void>
       ) {
         for (;;) {
-          const isClosed = Option.isSome(yield* Effect.timeoutOption(Deferred.await(closed), heartbeatInterval))
-          if (isClosed) return
+          const hasEnded = Option.isSome(yield* Effect.timeoutOption(Deferred.await(ended), heartbeatInterval))
+          if (hasEnded) return
           const most = maxHeartbeat * patience.silence(traffic.unanswered())
           const answer = yield* whileAnswering(Effect.result(heartbeat(connection)), traffic, patience, most)
           if (Option.isNone(answer)) return
@@ -181,8 +207,8 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
         at,
         failure
       })
-      const takeSpare = observer.isOutage() ? yield* openSpare(open(host)) : Effect.succeedNone
-      const { closed, connection } = yield* Effect.mapError(open(host), failed("login"))
+      const takeSpare = observer.isOutage() ? yield* openSpare(open(host)) : Effect.undefined
+      const { connection, ended } = yield* Effect.mapError(open(host), failed("login"))
       yield* heartbeat(connection).pipe(
         Effect.timeoutOrElse({
           duration: options.connectTimeout ?? defaultTimeout,
@@ -193,13 +219,11 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
       if (session.isOpen) return
       session.isOpen = true
       const end = (failure?: ReadOnly) => {
-        Deferred.doneUnsafe(closed, failure === undefined ? Effect.void : Effect.fail(failure))
+        Deferred.doneUnsafe(ended, failure === undefined ? Effect.void : Effect.fail(failure))
       }
-      const spare = Option.getOrUndefined(yield* takeSpare)
-      yield* observer.onOpen(host, end, spare?.connection)
-      if (spare !== undefined) sockets.guard(spare.socket)
+      yield* observer.onOpen(host, end, yield* takeSpare)
       report({ _tag: "Opened" })
-      report({ _tag: "Ended", exit: yield* Effect.exit(repeat(connection, closed, observer.onAnswer(host))) })
+      report({ _tag: "Ended", exit: yield* Effect.exit(repeat(connection, ended, observer.onAnswer(host))) })
     })).pipe(
       Effect.catch((failed) => Effect.sync(() => report({ _tag: "Failed", login: failed }))),
       Effect.catchDefect((defect) => Effect.sync(() => report({ _tag: "Ended", exit: Exit.die(defect) })))

@@ -75,7 +75,7 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
   readonly host: () => Host
   /** The driver's `stream` option: connects, or fails while sockets are refused. */
   readonly open: () => Socket
-  /** Treats a socket as one of `open` from now on. */
+  /** Treats a socket as one of `open` from now on: `refuse` closes it, and silence, and its bytes are signs of life. */
   readonly guard: (socket: Socket) => Socket
   /** A socket that `refuse` does not affect. */
   readonly openUnguarded: () => Socket
@@ -86,7 +86,7 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
   /** Connects to `host` from now on. */
   readonly allow: (host: Host) => void
   readonly patience: Patience.Patience
-  /** Of all sockets of `open`. */
+  /** Of the sockets of `open` and `guard`. */
   readonly traffic: Patience.Traffic
 }>()("async-task-service/runtime/postgres/DatabaseSockets") {
   static readonly make = Effect.fnUntraced(function*(hosts: Hosts) {
@@ -105,6 +105,7 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
     const openTo = (to: Host) => connect(addressOf(to))
     const openUnguarded = () => openTo(host)
     const guard = (socket: Socket) => {
+      if (socket.destroyed) return socket
       const watch = new Watch(socket)
       watches.add(watch)
       return socket.once("close", () => {
