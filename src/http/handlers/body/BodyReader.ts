@@ -51,7 +51,7 @@ const contendedBytes = 2 * 1024 * 1024
 const contendedInterval = Duration.seconds(2)
 
 /** Bytes that are scanned in one turn of the event loop: Node reads 2 MiB of a connection in a turn unless the reader pauses. */
-const bytesPerTurn = 256 * 1024
+const bytesPerTurn = 128 * 1024
 
 const tooLargeOf = (maxBytes: number) =>
   new PayloadTooLarge({ message: `The request body is larger than ${maxBytes} bytes.` })
