@@ -3,6 +3,7 @@ import { PgTypes } from "@effect/sql-pg"
 import { Array as Arr, Effect, Predicate, Result, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import { monotonicMillis } from "../../domain/Timestamp.ts"
 
 /** SQLSTATEs of a server that shuts down, starts up, is read-only, is short of disk, memory or connections, or lacks the database. */
 const isServerState = (cause: unknown) =>
@@ -76,6 +77,8 @@ export const fromUtf8 = (bound: string) => `convert_from(${bound}, 'UTF8')`
 
 /** Bytes of a long text that are sent at once: the driver copies what it sends three times in one turn of the event loop. */
 const pieceBytes = 1024 * 1024
+/** Milliseconds for a piece after which the next one is twice as long: a distant database costs a round trip for each. */
+const slowPiece = 100
 
 /** UTF-8 of long texts by the name of their parameter, which is null. They are sent in pieces, as settings of the statement's transaction. */
 export type LongTexts = Readonly<Record<string, Uint8Array>>
@@ -91,16 +94,11 @@ export const joined = (name: string) =>
 
 const isInsideCharacter = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
 
-/** Pieces that end between characters. */
-const piecesOf = (bytes: Uint8Array) => {
-  const pieces: Array<Uint8Array> = []
-  for (let start = 0; start < bytes.length;) {
-    let end = Math.min(start + pieceBytes, bytes.length)
-    while (end > start + 1 && isInsideCharacter(bytes[end])) end--
-    pieces.push(bytes.subarray(start, end))
-    start = end
-  }
-  return pieces
+/** The first bytes of a text: `most` at most, and whole characters. */
+const pieceOf = (bytes: Uint8Array, most: number) => {
+  let end = Math.min(most, bytes.length)
+  while (end > 1 && isInsideCharacter(bytes[end])) end--
+  return bytes.subarray(0, end)
 }
 
 /** UTF-8 of a text, which spares the driver the conversion of a large one. */
@@ -121,12 +119,17 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     Effect.map(run(text, values), decode)
 
   const send = Effect.fnUntraced(function*(name: string, bytes: Uint8Array) {
-    const pieces = piecesOf(bytes)
     const setting = settingOf(name)
-    for (const [index, piece] of pieces.entries()) {
-      yield* sql.unsafe(`SELECT set_config($1, ${fromUtf8("$2")}, true) IS NULL`, [`${setting}_${index + 1}`, piece])
+    let pieces = 0
+    let size = pieceBytes
+    for (let sent = 0; sent < bytes.length;) {
+      const piece = pieceOf(bytes.subarray(sent), size)
+      const begun = yield* monotonicMillis
+      yield* sql.unsafe(`SELECT set_config($1, ${fromUtf8("$2")}, true) IS NULL`, [`${setting}_${++pieces}`, piece])
+      if ((yield* monotonicMillis) - begun > slowPiece) size *= 2
+      sent += piece.length
     }
-    yield* sql.unsafe(`SELECT set_config($1, $2, true)`, [setting, String(pieces.length)])
+    yield* sql.unsafe(`SELECT set_config($1, $2, true)`, [setting, String(pieces)])
   })
   const rowsAfter = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>, texts: LongTexts) =>
     Effect.forEach(Object.entries(texts), ([name, bytes]) => send(name, bytes), { discard: true }).pipe(
