@@ -15,7 +15,7 @@ const heartbeatInterval = Duration.millis(200)
 const retryInterval = Duration.millis(100)
 /** Milliseconds. */
 const minLoginInterval = 500
-/** Milliseconds. In an outage a login that takes longer gets a spare one beside it. */
+/** Milliseconds. In an outage a login that takes longer gets a spare one. */
 const spareDelay = 100
 /** How long an open session waits for its spare connection. */
 const maxSpareWait = Duration.millis(200)

@@ -86,7 +86,7 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
   /** Connects to `host` from now on. */
   readonly allow: (host: Host) => void
   readonly patience: Patience.Patience
-  /** Of the sockets of `open` and `guard`. */
+  /** The traffic of the sockets that `open` returned and `guard` received. */
   readonly traffic: Patience.Traffic
 }>()("async-task-service/runtime/postgres/DatabaseSockets") {
   static readonly make = Effect.fnUntraced(function*(hosts: Hosts) {

@@ -74,7 +74,7 @@ const makeDatabaseChecks = Effect.gen(function*() {
     isCurrent = version >= Migrations.latest
     return isCurrent ? null : `at migration ${version}, needs ${Migrations.latest}`
   })
-  const ask = Effect.suspend(() => isCurrent ? Effect.as(sql`SELECT`, null) : search).pipe(
+  const query = Effect.suspend(() => isCurrent ? Effect.as(sql`SELECT`, null) : search).pipe(
     Effect.tap((problem) =>
       Effect.sync(() => {
         hasAnswered = problem === null
@@ -82,7 +82,7 @@ const makeDatabaseChecks = Effect.gen(function*() {
     )
   )
   // The first statement outlives the request that began it, so that a distant database does not need to answer within its timeout.
-  const schema = Effect.suspend(() => hasAnswered ? ask : Effect.flatMap(Effect.forkIn(ask, scope), Fiber.join))
+  const schema = Effect.suspend(() => hasAnswered ? query : Effect.flatMap(Effect.forkIn(query, scope), Fiber.join))
 
   const checks = Effect.map(schema, (problem): ReadonlyArray<Check> => [
     { name: "database", problem: null },

@@ -78,7 +78,7 @@ const build = <Row>(call: string, columns: string, parameters: Parameters<Row>, 
           oid
         ))
       ),
-    /** The texts of a large row that `rows` gets in pieces. */
+    /** The texts of a large row that `bind` leaves out. */
     longTexts: ([row]: ReadonlyArray<Row>): LongTexts =>
       !isBytes || row === undefined ? {} : Record.filter(Record.map(parameters, ({ of }) => of(row)), isLong)
   }

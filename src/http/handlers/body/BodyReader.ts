@@ -274,7 +274,7 @@ const makeReceive = Effect.gen(function*() {
     // The database's driver copies an accepted body. The finalizer keeps none of its bytes.
     const { received } = incoming.buffer
     yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * received)))
-    // Its fields are copied next, which takes a turn of its own.
+    // Other fibers run before the fields are copied, which takes about ten milliseconds.
     yield* Effect.yieldNow
     return yield* incoming.received
   })
