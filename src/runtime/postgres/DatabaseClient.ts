@@ -124,7 +124,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const client = yield* SqlClient.make({
     acquirer: Effect.map(pool.get, adapted),
     borrower: (statement) => gate.admit(observed(use((session) => statement(adapted(session))))),
-    transactionAcquirer: Effect.map(pool.reserve, adapted),
+    transactionAcquirer: Effect.map(observed(pool.reserve), adapted),
     compiler: PgClient.makeCompiler(),
     driver: "pg",
     spanAttributes: spanAttributesOf(options)
