@@ -75,9 +75,9 @@ export const micros = (expression: string) => `(extract(epoch FROM ${expression}
 /** The text of a bound UTF-8. */
 export const fromUtf8 = (bound: string) => `convert_from(${bound}, 'UTF8')`
 
-/** Bytes of a long text that are sent at once: the driver copies what it sends three times in one turn of the event loop. */
+/** Bytes of a long text that are sent together at first: the driver copies what it sends three times in one turn of the event loop. */
 const pieceBytes = 1024 * 1024
-/** Milliseconds for a piece after which the next one is twice as long: a distant database costs a round trip for each. */
+/** Milliseconds for a piece after which the next one is twice as long: a piece costs a distant database a round trip. */
 const slowPiece = 100
 
 /** UTF-8 of long texts by the name of their parameter, which is null. They are sent in pieces, as settings of the statement's transaction. */
@@ -135,6 +135,8 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     Effect.forEach(Object.entries(texts), ([name, bytes]) => send(name, bytes), { discard: true }).pipe(
       Effect.andThen(sql.unsafe(text, values)),
       sql.withTransaction,
+      // The ROLLBACK of a lost connection fails as a defect.
+      Effect.catchDefect((defect) => SqlError.isSqlError(defect) ? Effect.fail(defect) : Effect.die(defect)),
       failWhenUnavailable,
       Effect.map(decode)
     )
