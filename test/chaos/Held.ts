@@ -86,7 +86,7 @@ export const hold = async ({ clients, core, rows }: World, stage: Stage): Promis
   }
   const goOnAll = async () => {
     let isOver = false
-    const stopWatching = rows.watchLimit(clients.recorder)
+    const stopWatching = rows.watch(clients.recorder)
     const askForMore = (index: number) =>
       clients.live(
         `user-${index % users}-${plan.gate}`,

@@ -17,7 +17,7 @@ export const mix = async ({ clients, rows }: World): Promise<Batch> => {
     pace: 500
   })
   let isOver = false
-  const stopWatching = rows.watchLimit(clients.recorder)
+  const stopWatching = rows.watch(clients.recorder)
   const living = Promise.all(
     Array.from({ length: users }, (_, user) => clients.live(`user-${user}-${id}`, plan, 300, () => isOver))
   )

@@ -13,6 +13,7 @@ import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { deliveryId, sendsWebhook } from "../../src/domain/Webhook.ts"
 import { selectShardCounts } from "../kit/ClusterSystem.ts"
 import { eventually } from "../kit/Service.ts"
+import { contradicts } from "../kit/StoredTasks.ts"
 import type { Recorder } from "./Recorder.ts"
 
 /** Longer than three lost attempts of a delivery. */
@@ -69,8 +70,8 @@ export class Rows {
     this.#sql = postgres(databaseUrl, { max: 2, onnotice: () => {}, connect_timeout: 2 })
   }
 
-  /** Checks the number of each user's active tasks continuously. */
-  watchLimit(recorder: Recorder) {
+  /** Checks the number of each user's active tasks, and that no task contradicts its status, continuously. */
+  watch(recorder: Recorder) {
     let isAsking = false
     const sampling = setInterval(async () => {
       if (isAsking) return
@@ -78,6 +79,10 @@ export class Rows {
       const over = await this.#sql`SELECT sub, count(*)::int AS active FROM tasks
         WHERE status IN ('pending', 'processing', 'interrupted') GROUP BY sub HAVING count(*) > 5`.catch(() => [])
       for (const { active, sub } of over) recorder.broke("over limit", sub, `${active} active tasks`)
+      const wrong = await this.#sql`SELECT uuid, status FROM tasks WHERE ${this.#sql.unsafe(contradicts)}`.catch(
+        () => []
+      )
+      for (const { status, uuid } of wrong) recorder.broke("stale write", uuid, `other columns contradict ${status}`)
       isAsking = false
     }, sampleInterval)
     return () => clearInterval(sampling)

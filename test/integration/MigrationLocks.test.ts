@@ -56,7 +56,7 @@ layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Da
       TestClock.withLive(Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
         yield* migrate
-        yield* sql`DELETE FROM async_task_service_schema WHERE owner = 'core' AND version = 3`
+        yield* sql`DELETE FROM async_task_service_schema WHERE owner = 'core' AND version >= 3`
         yield* duringBackup(Effect.fnUntraced(function*(end) {
           const migration = yield* Effect.forkChild(migrate)
           const [granted] = yield* Effect.repeat(

@@ -2,14 +2,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { activeStatuses, TaskStatus } from "../../src/domain/Task.ts"
 import { labelOf, statements } from "../../src/services/store/ListStatement.ts"
 import * as Migrations from "../../src/services/store/Migrations.ts"
 import { columns } from "../../src/services/store/TaskColumns.ts"
 import * as Database from "../kit/Database.ts"
-
-const quoted = (definition: string | undefined) =>
-  [...(definition ?? "").matchAll(/'([a-z]+)'/g)].map(([, word]) => word).toSorted()
 
 /** Repeated until all pages are marked as visible: another snapshot of the moment, as of autovacuum, prevents it, and then index-only scans. */
 const vacuum = Effect.fnUntraced(function*(table: string) {
@@ -33,19 +29,6 @@ const insertTasks = Effect.gen(function*() {
 })
 
 layer(Database.layer)("the schema", (it) => {
-  const constraint = Effect.fnUntraced(function*(name: string) {
-    const sql = yield* SqlClient.SqlClient
-    const [row] = yield* sql<{ readonly definition: string }>`
-      SELECT pg_get_constraintdef(oid) AS definition FROM pg_constraint WHERE conname = ${name}`
-    return quoted(row?.definition)
-  })
-
-  it.effect("has the statuses and active statuses of the domain in its constraints", () =>
-    Effect.gen(function*() {
-      assert.deepStrictEqual(yield* constraint("tasks_status"), [...TaskStatus.literals].toSorted())
-      assert.deepStrictEqual(yield* constraint("tasks_completed_at"), [...activeStatuses].toSorted())
-    }))
-
   it.effect("has the columns that the service knows of a task, with their types", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

@@ -12,7 +12,7 @@ import * as TaskStoreSql from "../../src/services/store/TaskStoreSql.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import * as Database from "../kit/Database.ts"
-import { commit, eventOf, makeTask, newRunId, stored } from "../kit/StoredTasks.ts"
+import { commit, contradicts, eventOf, makeTask, newRunId, stored } from "../kit/StoredTasks.ts"
 import { called, unlimited } from "../kit/StoredWebhooks.ts"
 import { contract } from "../kit/TaskStoreContract.ts"
 import { layerFormats } from "../kit/WebhookStoreContract.ts"
@@ -31,6 +31,16 @@ layer(
   "the stores on Postgres",
   (it) => {
     contract(it)
+
+    it.effect("leave no row that contradicts its status", () =>
+      Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        const [counted] = yield* sql.unsafe(
+          `SELECT count(*) > 100 AS many, count(*) FILTER (WHERE ${contradicts})::int AS wrong
+          FROM tasks`
+        )
+        assert.deepStrictEqual(counted, { many: true, wrong: 0 })
+      }))
 
     it.effect("creates in one statement have separate outcomes: a failed one affects no other", () =>
       Effect.gen(function*() {

@@ -3,11 +3,12 @@ import type { Vitest } from "@effect/vitest"
 import { Effect, Record } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
-import { RunId, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import { RunId, TaskEvent, type TaskEventTag, TaskId, TaskStatus } from "../../src/domain/Task.ts"
 import { ownFieldsOf } from "../../src/domain/TaskRequest.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
+import { isLive } from "../../src/services/store/TaskColumns.ts"
 import type { TaskReads } from "../../src/services/store/TaskReads.ts"
 import type { TaskRetention } from "../../src/services/store/TaskRetention.ts"
 import type { TaskScans } from "../../src/services/store/TaskScans.ts"
@@ -28,6 +29,10 @@ export type StoreTests = Vitest.MethodsNonLive<
   | WebhooksPending
   | SecureRandom.SecureRandom
 >
+
+/** SQL: whether a row of `tasks` has a status, or values for a status, that cannot be. */
+export const contradicts = `status <> ALL ('{${TaskStatus.literals.join()}}') OR (${isLive}) <> (completed_at IS NULL)
+  OR (status = 'interrupted') <> (pending_tool_calls IS NOT NULL)`
 
 export const uuid = Effect.flatMap(SecureRandom.SecureRandom, (random) => random.uuidV7())
 export const newRunId = Effect.map(uuid, (id) => RunId.make(id))
