@@ -79,6 +79,13 @@ export const fromUtf8 = (bound: string) => `convert_from(${bound}, 'UTF8')`
 const pieceBytes = 1024 * 1024
 /** Milliseconds for a piece after which the next one is twice as long: a piece costs a distant database a round trip. */
 const slowPiece = 100
+/** A longer piece was worth it if as many times more bytes a second were sent. It is not where the bandwidth is what limits. */
+const gain = 1.5
+/**
+ * Milliseconds that Postgres waits for the COMMIT of a statement with long texts. Other statements wait for its locks for 5 s, so
+ * that they succeed when its node stalls.
+ */
+const commitTimeout = 4000
 
 /** UTF-8 of long texts by the name of their parameter, which is null. They are sent in pieces, as settings of the statement's transaction. */
 export type LongTexts = Readonly<Record<string, Uint8Array>>
@@ -118,21 +125,31 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const rows = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>
     Effect.map(run(text, values), decode)
 
+  /** Sends a long text, and returns the setting of the number of its pieces. */
   const send = Effect.fnUntraced(function*(name: string, bytes: Uint8Array) {
     const setting = settingOf(name)
     let pieces = 0
     let size = pieceBytes
+    let bytesPerMilli = 0
     for (let sent = 0; sent < bytes.length;) {
       const piece = pieceOf(bytes.subarray(sent), size)
       const begun = yield* monotonicMillis
       yield* sql.unsafe(`SELECT set_config($1, ${fromUtf8("$2")}, true) IS NULL`, [`${setting}_${++pieces}`, piece])
-      if ((yield* monotonicMillis) - begun > slowPiece) size *= 2
+      const took = (yield* monotonicMillis) - begun
+      if (took > slowPiece && piece.length / took > gain * bytesPerMilli) size *= 2
+      bytesPerMilli = piece.length / took
       sent += piece.length
     }
-    yield* sql.unsafe(`SELECT set_config($1, $2, true)`, [setting, String(pieces)])
+    return [setting, pieces] as const
   })
+  const set = (settings: ReadonlyArray<readonly [name: string, value: number]>) =>
+    sql.unsafe(
+      "SELECT set_config(name, value, true) FROM unnest($1, $2) AS setting (name, value)",
+      [0, 1].map((column) => array(settings.map((setting) => String(setting[column])), PgTypes.OID.text))
+    )
   const rowsAfter = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>, texts: LongTexts) =>
-    Effect.forEach(Object.entries(texts), ([name, bytes]) => send(name, bytes), { discard: true }).pipe(
+    Effect.forEach(Object.entries(texts), ([name, bytes]) => send(name, bytes)).pipe(
+      Effect.flatMap((sent) => set([...sent, ["idle_in_transaction_session_timeout", commitTimeout]])),
       Effect.andThen(sql.unsafe(text, values)),
       sql.withTransaction,
       // The ROLLBACK of a lost connection fails as a defect.
