@@ -39,14 +39,14 @@ app.post<{ Body: { assistant_id: number; max_execution_time?: number } }>(
     const now = Date.now()
     const at = (after: number) => new Date(now + after * 1000).toISOString()
     const [row] = await sql`
-    SELECT outcome FROM create_task(
-      p_uuid => ${uuid}, p_sub => ${sub}, p_run_id => ${randomUUID()}, p_assistant_id => ${request.body.assistant_id},
-      p_max_execution_time => ${seconds}, p_created_at => ${at(0)}, p_deadline_at => ${at(seconds)},
-      p_acceptance_deadline_at => ${at(30)}, p_token_id => ${"token"}, p_token_issued_at => to_timestamp(${iat}),
-      p_request => ${
-      JSON.stringify(request.body)
-    }, p_user_token => ${"sealed"}, p_callback_secret => null, p_metadata => null,
-      p_max_active => ${1_000_000}, p_key => null, p_fingerprint => null, p_key_expires_at => null)`
+    SELECT outcome FROM create_tasks(
+      p_uuid => ARRAY[${uuid}::uuid], p_sub => ARRAY[${sub}], p_run_id => ARRAY[${randomUUID()}::uuid],
+      p_assistant_id => ARRAY[${request.body.assistant_id}::bigint], p_max_execution_time => ARRAY[${seconds}::integer],
+      p_created_at => ARRAY[${at(0)}::timestamptz], p_deadline_at => ARRAY[${at(seconds)}::timestamptz],
+      p_acceptance_deadline_at => ARRAY[${at(30)}::timestamptz], p_token_id => ARRAY[${"token"}],
+      p_token_issued_at => ARRAY[to_timestamp(${iat})], p_request => ARRAY[${JSON.stringify(request.body)}],
+      p_user_token => ARRAY[${"sealed"}], p_callback_secret => null, p_metadata => null,
+      p_max_active => ARRAY[1000000], p_key => null, p_fingerprint => null, p_key_expires_at => null)`
     if (row?.["outcome"] !== "created") return reply.code(429).send({ message: "Too many active tasks." })
     return reply.code(201).header("location", `/api/tasks/${uuid}`).send({
       uuid,

@@ -79,6 +79,31 @@ export const contract = (it: StoreTests) => {
     }
   }
 
+  it.effect("writes events of many tasks at once as each alone", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const cases = Object.values(pathTo).flatMap((path) =>
+        tags.map((tag, index) => ({ path, tag, callbackUrl: index % 2 === 0 ? null : "https://client.example/" }))
+      )
+      const prepare = Effect.forEach(
+        cases,
+        Effect.fnUntraced(function*({ callbackUrl, path, tag }) {
+          const task = yield* stored({ callbackUrl })
+          for (const step of path) yield* commit(task.uuid, step)
+          return { task, tag }
+        })
+      )
+      const write = Effect.fnUntraced(function*({ tag, task }: Effect.Success<typeof prepare>[number]) {
+        const { _tag } = yield* commit(task.uuid, tag, { runId: task.runId, coreEventId: "e" })
+        const { error, pendingToolCalls, revision, status, turn } = Option.getOrThrow(yield* reads.get(task.uuid))
+        const events = yield* reads.eventsAfter(task.uuid, -1, 10)
+        return { tag, _tag, error, pendingToolCalls, revision, status, turn, events: events.map(({ type }) => type) }
+      })
+      const alone = yield* Effect.forEach(yield* prepare, write)
+      const together = yield* Effect.forEach(yield* prepare, write, { concurrency: "unbounded" })
+      assert.deepStrictEqual(together, alone)
+    }))
+
   it.effect("ignores events of an older run and repeated events", () =>
     Effect.gen(function*() {
       const task = yield* stored()

@@ -1,6 +1,6 @@
-/** A statement that calls a function of the database for each row of a batch, in the order of the rows. */
+/** A statement that calls a function of the database with a batch of rows: an array for each of its arguments. */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, identity, Record, Result, type Schema } from "effect"
+import { Effect, Record, Result, type Schema } from "effect"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import { fromUtf8, hidden, isLong, joined, type LongTexts, moment as momentOf, query } from "./Queries.ts"
 
@@ -10,7 +10,7 @@ export type LargeText = string | Uint8Array | null
 export interface Parameter<Row> {
   readonly oid: number
   readonly of: (row: Row) => string | number | boolean | Uint8Array | null | undefined
-  /** The SQL that converts the bound value to the argument. */
+  /** The SQL that converts a bound value to an element of the argument. */
   readonly as?: (bound: string) => string
 }
 
@@ -64,10 +64,14 @@ const build = <Row>(call: string, columns: string, parameters: Parameters<Row>, 
   }))
   // Large parameters are bound last: the driver copies its buffer when it grows for a later one.
   const bound = all.toSorted((one, other) => Number(one.oid === bytea) - Number(other.oid === bytea))
+  const argument = ({ as, name }: typeof all[number], index: number) => {
+    const values = `$${index + 1}`
+    return `${name} => ${
+      as === undefined ? values : `ARRAY(SELECT ${as("value")} FROM unnest(${hidden(values)}) AS value)`
+    }`
+  }
   return {
-    text: `SELECT ${columns} FROM unnest(${bound.map((_, index) => hidden(`$${index + 1}`)).join(", ")})
-  AS batch (${bound.map(({ name }) => name).join(", ")}),
-  ${call}(${all.map(({ as = identity, name }) => `${name} => ${as(name)}`).join(", ")}) AS called`,
+    text: `SELECT ${columns} FROM ${call}(${bound.map(argument).join(", ")}) AS called`,
     bind: (rows: ReadonlyArray<Row>) =>
       bound.map(({ of, oid }) =>
         Result.getOrThrow(PgTypes.array(

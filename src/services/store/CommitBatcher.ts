@@ -1,5 +1,5 @@
 /**
- * Group commit for events of tasks. `commit_task` locks and checks each row, and then writes the event, the turn and the outbox
+ * Group commit for events of tasks. `commit_tasks` locks and checks all rows, and then writes the events, the turns and the outbox
  * rows (webhook, stop). The rules of `domain/Task` are passed to it as parameters.
  */
 import { PgTypes } from "@effect/sql-pg"
@@ -70,7 +70,7 @@ const tokensOf = ({ usage }: TaskChange) => {
 const makeCommit = (booksUsage: boolean) =>
   makeStatement<Event, typeof Outcome>(
     Outcome,
-    "commit_task",
+    "commit_tasks",
     `called.outcome, called.has_first AS "recordedAcceptance", (called.head).callback_url IS NOT NULL AS "hasCallback", ${
       headColumnsOf("(called.head)")
     }`,
@@ -80,7 +80,7 @@ const makeCommit = (booksUsage: boolean) =>
       core_event_id: { oid: text, of: ({ fence }) => fence?.coreEventId },
       at: moment(({ at }) => at),
       type: { oid: text, of: ({ event }) => event._tag },
-      sources: { oid: text, of: ({ event }) => array(sourcesOf(event._tag)), as: (bound) => `${bound}::text[]` },
+      sources: { oid: text, of: ({ event }) => array(sourcesOf(event._tag)) },
       target: { oid: text, of: ({ change }) => change.status },
       is_terminal: { oid: bool, of: ({ change }) => change.isTerminal },
       needs_token: { oid: bool, of: (event) => needsValidToken(event.event._tag) || recordsFirst(event) },
@@ -99,14 +99,10 @@ const makeCommit = (booksUsage: boolean) =>
       fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
       key_expires_at: moment(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl)),
       first_type: { oid: text, of: (event) => recordsFirst(event) ? first : null },
-      first_sources: {
-        oid: text,
-        of: (event) => recordsFirst(event) ? array(sourcesOf(first)) : null,
-        as: (bound) => `${bound}::text[]`
-      },
+      first_sources: { oid: text, of: (event) => recordsFirst(event) ? array(sourcesOf(first)) : null },
       first_target: { oid: text, of: (event) => recordsFirst(event) ? targetOf(first) : null },
       model: { oid: text, of: ({ change }) => change.usage?.model },
-      tokens: { oid: text, of: ({ change }) => tokensOf(change), as: (bound) => `${bound}::bigint[]` },
+      tokens: { oid: text, of: ({ change }) => tokensOf(change) },
       books_usage: { oid: bool, of: () => booksUsage }
     }
   )

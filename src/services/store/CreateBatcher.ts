@@ -29,7 +29,7 @@ const { int4, text } = PgTypes.OID
 
 const statement = makeStatement<Insert, typeof Outcome>(
   Outcome,
-  "create_task",
+  "create_tasks",
   `called.outcome, called.task_uuid AS "taskId"`,
   {
     ...Object.fromEntries(given.map(({ name, of, ...type }) => [name, { ...type, of: ({ task }) => of(task) }])),
@@ -58,7 +58,9 @@ export const make = Effect.gen(function*() {
       const query = statement(inserts.some(isLarge))
       return rows(query, query.bind(inserts), query.longTexts(inserts))
     },
-    // `create_task` locks the user.
+    // A statement sees no row that it writes itself.
+    keyOf: ({ claim, task }) => claim === undefined ? undefined : JSON.stringify([task.principal.sub, claim.key]),
+    // `create_tasks` locks the user.
     lockOf: ({ task }) => task.principal.sub,
     laneOf: (insert) => isLarge(insert) ? "large" : "batch",
     lengthOf: ({ length }) => length

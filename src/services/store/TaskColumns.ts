@@ -1,5 +1,5 @@
 /**
- * The columns of `tasks`, each described once. What a new task gives is inserted by `create_task`, whose parameters and columns
+ * The columns of `tasks`, each described once. What a new task gives is inserted by `create_tasks`, whose parameters and columns
  * follow from this list; the columns that a statement reads follow from the fields of its schema.
  */
 import { PgTypes } from "@effect/sql-pg"
