@@ -1,6 +1,6 @@
 /**
  * The task and its state machine. `transitions` is the only definition of which status may follow which:
- * `transition`, the guards in SQL, the table in src/domain/README.md and the property tests all read it; a test compares the check constraint with it.
+ * `transition`, the guards in SQL, the table in src/domain/README.md and the property tests all read it.
  */
 import { Result, Schema } from "effect"
 import { OpaqueJson } from "./OpaqueJson.ts"

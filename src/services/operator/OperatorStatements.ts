@@ -7,7 +7,7 @@ import { TaskHead } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { micros, moment, type Query, query } from "../store/Queries.ts"
 import { columns as revocationColumns, fields as revocationFields } from "../store/RevocationRepositorySql.ts"
-import { columnsOf, headColumns, isLive } from "../store/TaskColumns.ts"
+import { columnsOf, headColumns, isLive, notEnded } from "../store/TaskColumns.ts"
 import { attemptError, deliveries, state } from "../store/WebhookStatements.ts"
 import {
   type DeliverySearch,
@@ -59,7 +59,11 @@ export const taskKeys = (search: TaskSearch) => {
   const before = order === "live"
     ? `${isLive} AND uuid < $4::uuid AND $3::float8 IS NOT NULL`
     : `(${at}, uuid) < (${moment("$3")}, $4::uuid)`
-  const source = [before, search.sub === null ? "true" : "sub = $12", order === "failed" ? "status = 'failed'" : "true"]
+  const source = [
+    before,
+    search.sub === null ? "true" : `sub = $12${order === "live" ? ` AND ${notEnded}` : ""}`,
+    order === "failed" ? "status = 'failed'" : "true"
+  ]
   const isRanged = `${at} >= ${moment("$1")} AND ${at} < ${moment("$2")}`
   const conditions = [...source, ...(order === "live" ? [] : [isRanged])].join(" AND ")
   // Only the index covers a search that does not read the error.

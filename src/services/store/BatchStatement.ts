@@ -2,7 +2,7 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Record, Result, type Schema } from "effect"
 import type { Timestamp } from "../../domain/Timestamp.ts"
-import { fromUtf8, hidden, isLong, joined, type LongTexts, moment as momentOf, query } from "./Queries.ts"
+import { commitsSoon, fromUtf8, hidden, isLong, joined, type LongTexts, moment as momentOf, query } from "./Queries.ts"
 
 /** A text that may be large: UTF-8 if its row is large. */
 export type LargeText = string | Uint8Array | null
@@ -71,7 +71,9 @@ const build = <Row>(call: string, columns: string, parameters: Parameters<Row>, 
     }`
   }
   return {
-    text: `SELECT ${columns} FROM ${call}(${bound.map(argument).join(", ")}) AS called`,
+    text: `SELECT ${columns} FROM ${call}(${bound.map(argument).join(", ")}) AS called${
+      isBytes ? `, ${commitsSoon}` : ""
+    }`,
     bind: (rows: ReadonlyArray<Row>) =>
       bound.map(({ of, oid }) =>
         Result.getOrThrow(PgTypes.array(

@@ -34,8 +34,8 @@ const maxWaitingLength = 64 * 1024 * 1024
 export interface Options<Request, Answer> {
   /** One statement. Returns an answer for each request, in their order; they are sorted by `lockOf` already. */
   readonly run: (requests: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, StoreUnavailable>
-  /** Requests with the same key never share a statement and keep their order. Without one, a request is independent. */
-  readonly keyOf?: (request: Request) => string | undefined
+  /** Requests with the same key never share a statement and keep their order. Without it, requests are independent. */
+  readonly keyOf?: (request: Request) => string
   /** Rows are locked in this order by every statement of every node, which prevents deadlocks. */
   readonly lockOf?: (request: Request) => string
   /** Without it, every request is in `batch`. */

@@ -58,8 +58,6 @@ export const make = Effect.gen(function*() {
       const query = statement(inserts.some(isLarge))
       return rows(query, query.bind(inserts), query.longTexts(inserts))
     },
-    // A statement sees no row that it writes itself.
-    keyOf: ({ claim, task }) => claim === undefined ? undefined : JSON.stringify([task.principal.sub, claim.key]),
     // `create_tasks` locks the user.
     lockOf: ({ task }) => task.principal.sub,
     laneOf: (insert) => isLarge(insert) ? "large" : "batch",

@@ -5,19 +5,19 @@
  * argument has a default.
  */
 import { labelOf } from "./ListStatement.ts"
-import { given, isLive } from "./TaskColumns.ts"
+import { given, notEnded } from "./TaskColumns.ts"
 
 /** A session keeps the plans that it makes while tables are nearly empty: rows are found by indexes, whatever the planner knows. */
 const byIndex = `LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan`
 
+/** A lookup in the index for each row. To read the whole index and compare looks as cheap while the table is nearly empty, and `=` allows it. */
+const is = (column: string, value: string) => `${column} = ANY (ARRAY[${value}])`
+
 /** Whether an array has an element that is not null. */
 const hasAny = (array: string) => `array_remove(${array}, NULL) <> '{}'`
 
-/**
- * Answers repeated keys, checks the limit of active tasks and inserts, in one round trip and atomically per user. No two rows have the
- * same key.
- */
+/** Answers repeated keys, checks the limit of active tasks and inserts, in one round trip and atomically per user. */
 const createTasks = `CREATE FUNCTION create_tasks(
   p_request text[], p_user_token text[], p_callback_secret text[], p_metadata jsonb[], p_max_active integer[],
   p_key text[], p_fingerprint text[], p_key_expires_at timestamptz[],
@@ -29,24 +29,35 @@ DECLARE
   uuids uuid[];
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('async-task-service:' || sub, 0)) FROM unnest(p_sub) AS sub;
-  SELECT array_agg(decided.outcome ORDER BY n), array_agg(decided.uuid ORDER BY n) INTO outcomes, uuids FROM (
-    SELECT n, coalesce(claimed.task_uuid, wanted.uuid) AS uuid, CASE
-      WHEN claimed.fingerprint = p_fingerprint[n] THEN 'replayed'
-      WHEN claimed.task_uuid IS NOT NULL THEN 'key_reused'
-      WHEN active.count + count(*) FILTER (WHERE claimed.task_uuid IS NULL) OVER (
-        PARTITION BY p_sub[n] ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) >= p_max_active[n] THEN 'too_many_active_tasks'
-      ELSE 'created' END AS outcome
-    FROM unnest(p_uuid) WITH ORDINALITY AS wanted (uuid, n)
-    LEFT JOIN LATERAL (
-      SELECT k.task_uuid, k.fingerprint FROM idempotency_keys k
-      WHERE k.sub = p_sub[n] AND k.key = p_key[n] AND k.expires_at > p_created_at[n] LIMIT 1
-    ) AS claimed ON true
-    CROSS JOIN LATERAL (
-      SELECT count(*) FROM (
-        SELECT FROM tasks WHERE sub = p_sub[n] AND ${isLive} LIMIT p_max_active[n]
+  -- The first of the rows with one key decides for the others.
+  SELECT array_agg(CASE
+      WHEN is_known AND is_same THEN 'replayed'
+      WHEN is_known THEN 'key_reused'
+      WHEN is_refused THEN 'too_many_active_tasks'
+      WHEN n = first THEN 'created'
+      WHEN is_same THEN 'replayed'
+      ELSE 'key_reused' END ORDER BY n),
+    array_agg(task ORDER BY n)
+  INTO outcomes, uuids FROM (
+    SELECT n, first, task, is_same, is_known, first_value(is_full) OVER (PARTITION BY first ORDER BY n) AS is_refused FROM (
+      SELECT n, first, is_known, coalesce(claimed_task, p_uuid[first]) AS task,
+        coalesce(claimed_fingerprint, p_fingerprint[first]) = p_fingerprint[n] AS is_same,
+        active + count(*) FILTER (WHERE n = first AND NOT is_known) OVER (
+          PARTITION BY p_sub[n] ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) >= p_max_active[n] AS is_full
+      FROM (
+        SELECT n, min(n) OVER (PARTITION BY p_sub[n], p_key[n], CASE WHEN p_key[n] IS NULL THEN n END) AS first,
+          coalesce(claimed.expires_at > p_created_at[n], false) AS is_known,
+          CASE WHEN claimed.expires_at > p_created_at[n] THEN claimed.task_uuid END AS claimed_task,
+          CASE WHEN claimed.expires_at > p_created_at[n] THEN claimed.fingerprint END AS claimed_fingerprint,
+          (SELECT count(*) FROM (
+            SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
+          ) AS found) AS active
+        FROM generate_subscripts(p_uuid, 1) AS n LEFT JOIN LATERAL (
+          SELECT * FROM idempotency_keys k WHERE k.sub = p_sub[n] AND k.key = p_key[n] LIMIT 1
+        ) AS claimed ON true
       ) AS found
-    ) AS active
+    ) AS counted
   ) AS decided;
   INSERT INTO tasks (${given.map(({ name }) => name).join(", ")})
   SELECT ${given.map(({ name }) => `p_${name}[n]`).join(", ")}
@@ -96,14 +107,16 @@ DECLARE
   outcomes text[];
   firsts boolean[];
   revisions integer[];
+  signs boolean[];
   has_callback boolean;
 BEGIN
   PERFORM FROM tasks t WHERE t.uuid = ANY (p_uuid) ORDER BY t.uuid FOR NO KEY UPDATE;
   SELECT array_agg(decided.outcome ORDER BY n), array_agg(is_first ORDER BY n), array_agg(next_revision ORDER BY n),
-    coalesce(bool_or(callback_url IS NOT NULL AND decided.outcome = 'Applied'), false)
-  INTO outcomes, firsts, revisions, has_callback
+    array_agg(is_sign ORDER BY n), coalesce(bool_or(callback_url IS NOT NULL AND decided.outcome = 'Applied'), false)
+  INTO outcomes, firsts, revisions, signs, has_callback
   FROM (
-    SELECT n, is_first, t.callback_url, t.revision + CASE WHEN is_first THEN 2 ELSE 1 END AS next_revision, CASE
+    SELECT n, is_first, t.callback_url, t.revision + CASE WHEN is_first THEN 2 ELSE 1 END AS next_revision,
+      p_core_event_id[n] IS NOT NULL AND t.status = 'processing' AND t.run_id = p_run_id[n] AS is_sign, CASE
       WHEN t.uuid IS NULL THEN 'Unknown'
       WHEN t.completed_at IS NOT NULL THEN
         -- The index does not have the last event of a task.
@@ -134,15 +147,14 @@ BEGIN
     -- An event that changes nothing is still a sign of life of its run.
     UPDATE tasks t SET resumed_at = NULL, silence_from = p_at[n], silent_since = NULL, hand_overs = NULL
     FROM generate_subscripts(p_uuid, 1) AS n
-    WHERE outcomes[n] = 'NoEffect' AND p_core_event_id[n] IS NOT NULL
-      AND t.uuid = p_uuid[n] AND t.status = 'processing' AND t.run_id = p_run_id[n];
+    WHERE outcomes[n] = 'NoEffect' AND signs[n] AND ${is("t.uuid", "p_uuid[n]")};
   END IF;
   IF has_callback THEN
     -- Copies the turns that are about to be replaced into the deliveries that report them.
     UPDATE webhook_deliveries d
     SET turn = coalesce((SELECT u.turn FROM task_turns u WHERE u.task_uuid = p_uuid[n]), 'null')
     FROM ${applied} AND p_turn[n] IS NOT NULL
-      AND d.task_uuid = p_uuid[n] AND d.status = 'interrupted' AND d.turn IS NULL;
+      AND ${is("d.task_uuid", "p_uuid[n]")} AND d.status = 'interrupted' AND d.turn IS NULL;
     INSERT INTO webhook_deliveries (
       task_uuid, revision, status, sub, url, origin, is_proven, pending_tool_calls, signed, callback_secret, created_at,
       due_at
@@ -150,8 +162,8 @@ BEGIN
     SELECT t.uuid, revisions[n], p_target[n], t.sub, t.callback_url, target.origin,
       EXISTS (SELECT FROM webhook_origins o WHERE o.origin = target.origin),
       p_pending_tool_calls[n], r.callback_secret IS NOT NULL, r.callback_secret, p_at[n], p_at[n]
-    FROM generate_subscripts(p_uuid, 1) AS n JOIN tasks t ON t.uuid = p_uuid[n]
-    LEFT JOIN task_requests r ON r.task_uuid = t.uuid
+    FROM generate_subscripts(p_uuid, 1) AS n JOIN tasks t ON ${is("t.uuid", "p_uuid[n]")}
+    LEFT JOIN task_requests r ON ${is("r.task_uuid", "p_uuid[n]")}
     CROSS JOIN LATERAL (
       SELECT regexp_replace(t.callback_url, '^(\\w+://)(?:[^/?#]*@)?([^/?#]*).*$', '\\1\\2') AS origin
     ) AS target
@@ -169,19 +181,21 @@ BEGIN
     callback_secret = CASE WHEN NOT p_is_terminal[n] THEN r.callback_secret END,
     core_state = CASE WHEN p_target[n] = 'interrupted' THEN p_core_state[n] WHEN NOT p_is_terminal[n] THEN r.core_state END,
     tool_results = p_tool_results[n]
-  FROM ${applied} AND r.task_uuid = p_uuid[n]
+  FROM ${applied} AND ${is("r.task_uuid", "p_uuid[n]")}
     AND (p_target[n] = 'interrupted' OR p_new_run_id[n] IS NOT NULL OR (p_is_terminal[n] AND ${isKept}));
-  DELETE FROM task_requests r USING ${applied} AND r.task_uuid = p_uuid[n] AND p_is_terminal[n] AND NOT ${isKept};
+  DELETE FROM task_requests r USING ${applied} AND ${
+  is("r.task_uuid", "p_uuid[n]")
+} AND p_is_terminal[n] AND NOT ${isKept};
   IF ${hasAny("p_stop_reason")} THEN
     INSERT INTO core_stops (run_id, task_uuid, reason, due_at)
     SELECT t.run_id, t.uuid, p_stop_reason[n], p_at[n] FROM tasks t, ${applied}
-      AND t.uuid = p_uuid[n] AND p_stop_reason[n] IS NOT NULL
+      AND ${is("t.uuid", "p_uuid[n]")} AND p_stop_reason[n] IS NOT NULL
     ON CONFLICT DO NOTHING;
   END IF;
   IF ${hasAny("p_key")} THEN
     INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
     SELECT t.sub, p_key[n], p_fingerprint[n], t.uuid, p_key_expires_at[n] FROM tasks t, ${applied}
-      AND t.uuid = p_uuid[n] AND p_key[n] IS NOT NULL
+      AND ${is("t.uuid", "p_uuid[n]")} AND p_key[n] IS NOT NULL
     ON CONFLICT (sub, key) DO UPDATE SET
       fingerprint = EXCLUDED.fingerprint, task_uuid = EXCLUDED.task_uuid, expires_at = EXCLUDED.expires_at;
   END IF;
@@ -196,7 +210,7 @@ BEGIN
       p_books_usage[n] AND (
         p_is_terminal[n] OR (p_target[n] = 'interrupted' AND (p_tokens[n] IS NOT NULL OR t.usage IS NOT NULL))
       ) AS is_booked
-    FROM tasks t, ${applied} AND t.uuid = p_uuid[n]
+    FROM tasks t, ${applied} AND ${is("t.uuid", "p_uuid[n]")}
   ), counted AS MATERIALIZED (
     SELECT *, CASE WHEN is_booked AND reported IS NOT NULL THEN ARRAY[
         greatest(reported[1] - coalesce(booked[1], 0), 0), greatest(reported[2] - coalesce(booked[2], 0), 0),
@@ -227,7 +241,7 @@ BEGIN
       model = CASE WHEN p_model[n] IS NULL AND p_tokens[n] IS NULL THEN t.model ELSE p_model[n] END,
       token_id = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_id ELSE p_token_id[n] END,
       token_issued_at = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_issued_at ELSE p_token_issued_at[n] END
-    FROM counted WHERE t.uuid = counted.uuid RETURNING t AS head, n
+    FROM counted WHERE ${is("t.uuid", "counted.uuid")} RETURNING t AS head, n
   ), outbox AS (
     INSERT INTO usage_outbox (task_uuid, assistant_id, booked_at, active_seconds, sub, model, ended, tokens)
     SELECT uuid, assistant_id, p_at[n], more_seconds, sub,
@@ -235,13 +249,13 @@ BEGIN
       CASE WHEN p_is_terminal[n] THEN p_target[n] END, more
     FROM counted WHERE is_booked
   )
-  SELECT outcomes[wanted.n], coalesce(written.head, other.head), firsts[wanted.n]
-  FROM unnest(p_uuid) WITH ORDINALITY AS wanted (uuid, n)
-  LEFT JOIN written ON written.n = wanted.n
-  LEFT JOIN LATERAL (
-    SELECT t AS head FROM tasks t WHERE outcomes[wanted.n] <> 'Applied' AND t.uuid = wanted.uuid LIMIT 1
-  ) AS other ON true
-  ORDER BY wanted.n;
+  SELECT outcomes[n], head, firsts[n] FROM (
+    SELECT n, head FROM written
+    UNION ALL
+    SELECT n, other.head FROM generate_subscripts(p_uuid, 1) AS n
+    LEFT JOIN LATERAL (SELECT t AS head FROM tasks t WHERE t.uuid = p_uuid[n] LIMIT 1) AS other ON true
+    WHERE outcomes[n] <> 'Applied'
+  ) AS answered ORDER BY n;
 END $$`
 
 /** Drops what has one of their names, whatever its arguments: the definitions follow. */

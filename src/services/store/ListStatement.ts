@@ -6,7 +6,7 @@ import { Schema } from "effect"
 import { activeStatuses, TaskSummary } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { micros, moment, query } from "./Queries.ts"
-import { isLive, summaryColumns } from "./TaskColumns.ts"
+import { notEnded, summaryColumns } from "./TaskColumns.ts"
 import type { TaskFilter } from "./TaskReads.ts"
 
 /** Tasks that the first statement examines, and matches between two marks. */
@@ -40,7 +40,7 @@ const allTasks: Source = {
 /** Has an index of its own. `OFFSET` hides the order, which would make the planner read the index of all tasks. */
 const activeTasks: Source = {
   prepared: "",
-  rows: `SELECT * FROM (SELECT created_at, uuid, status FROM tasks WHERE sub = $1 AND ${isLive} OFFSET 0) AS live`,
+  rows: `SELECT * FROM (SELECT created_at, uuid, status FROM tasks WHERE sub = $1 AND ${notEnded} OFFSET 0) AS live`,
   isMatch: statusMatches
 }
 

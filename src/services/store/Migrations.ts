@@ -53,10 +53,16 @@ const dropChecks = [
     DROP CONSTRAINT IF EXISTS tasks_pending_tool_calls, DROP CONSTRAINT IF EXISTS tasks_assistant_id`
 ]
 
+/** With a condition that no other index has, or the planner takes that of the deadlines for it. */
+const separateActive = [
+  `DROP INDEX tasks_active_of_user`,
+  `CREATE INDEX tasks_active_of_user ON tasks (sub) WHERE completed_at IS NULL`
+]
+
 /** A small migration is a list of statements here, a long one a file. */
 const core: Tables = {
   name: "core",
-  migrations: [First.statements, narrowUsageOutbox, leaveLastEvents, dropChecks],
+  migrations: [First.statements, narrowUsageOutbox, leaveLastEvents, dropChecks, separateActive],
   functions
 }
 

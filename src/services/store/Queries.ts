@@ -81,11 +81,6 @@ const pieceBytes = 1024 * 1024
 const slowPiece = 100
 /** A longer piece was worth it if as many times more bytes a second were sent. It is not where the bandwidth is what limits. */
 const gain = 1.5
-/**
- * Milliseconds that Postgres waits for the COMMIT of a statement with long texts. Other statements wait for its locks for 5 s, so
- * that they succeed when its node stalls.
- */
-const commitTimeout = 4000
 
 /** UTF-8 of long texts by the name of their parameter, which is null. They are sent in pieces, as settings of the statement's transaction. */
 export type LongTexts = Readonly<Record<string, Uint8Array>>
@@ -98,6 +93,12 @@ const settingOf = (name: string) => `task_text.${name}`
 export const joined = (name: string) =>
   `(SELECT string_agg(current_setting('${settingOf(name)}_' || piece), '' ORDER BY piece)
     FROM generate_series(1, nullif(current_setting('${settingOf(name)}', true), '')::int) AS piece)`
+
+/**
+ * A row source of a statement with long texts: from then on Postgres waits 4 s for the COMMIT. Other statements wait for its locks for
+ * 5 s, so that they succeed when its node stalls. Set before, it would also limit the time that the statement takes to arrive.
+ */
+export const commitsSoon = "set_config('idle_in_transaction_session_timeout', '4000', true)"
 
 const isInsideCharacter = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
 
@@ -125,7 +126,6 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const rows = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>
     Effect.map(run(text, values), decode)
 
-  /** Sends a long text, and returns the setting of the number of its pieces. */
   const send = Effect.fnUntraced(function*(name: string, bytes: Uint8Array) {
     const setting = settingOf(name)
     let pieces = 0
@@ -140,16 +140,10 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
       bytesPerMilli = piece.length / took
       sent += piece.length
     }
-    return [setting, pieces] as const
+    yield* sql.unsafe(`SELECT set_config($1, $2, true)`, [setting, String(pieces)])
   })
-  const set = (settings: ReadonlyArray<readonly [name: string, value: number]>) =>
-    sql.unsafe(
-      "SELECT set_config(name, value, true) FROM unnest($1, $2) AS setting (name, value)",
-      [0, 1].map((column) => array(settings.map((setting) => String(setting[column])), PgTypes.OID.text))
-    )
   const rowsAfter = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>, texts: LongTexts) =>
-    Effect.forEach(Object.entries(texts), ([name, bytes]) => send(name, bytes)).pipe(
-      Effect.flatMap((sent) => set([...sent, ["idle_in_transaction_session_timeout", commitTimeout]])),
+    Effect.forEach(Object.entries(texts), ([name, bytes]) => send(name, bytes), { discard: true }).pipe(
       Effect.andThen(sql.unsafe(text, values)),
       sql.withTransaction,
       // The ROLLBACK of a lost connection fails as a defect.

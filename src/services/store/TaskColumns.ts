@@ -108,5 +108,8 @@ export const keptColumns = columnsOf(Struct.keys(Struct.omit(KeptFields.fields, 
 
 export const isLive = `status IN (${activeStatuses.map((status) => `'${status}'`).join(", ")})`
 
+/** The same, for the tasks of one user. No other index has this condition, so that the planner has one to choose. */
+export const notEnded = "completed_at IS NULL"
+
 /** `TaskShard.of` in SQL. */
 export const shardOf = (uuid: string) => `(('x' || right(${uuid}::text, 4))::bit(16)::int % ${TaskShard.count})`

@@ -1,4 +1,4 @@
-/** Frozen once released. It does not import the domain, so that later changes of the domain cannot alter it. A test compares the two. */
+/** Frozen once released. It does not import the domain, so that later changes of the domain cannot alter it. A test compares the columns. */
 /**
  * One row for each pair of the metadata; `label` is a hash of user and pair (`ListStatement`). The index alone counts and pages the
  * tasks with a pair, newest first. The rows never change, so each pair is indexed once.
