@@ -40,21 +40,21 @@ BEGIN
     array_agg(task ORDER BY n)
   INTO outcomes, uuids FROM (
     SELECT n, first, task, is_same, is_known, first_value(is_full) OVER (PARTITION BY first ORDER BY n) AS is_refused FROM (
-      SELECT n, first, is_known, coalesce(claimed_task, p_uuid[first]) AS task,
+      SELECT n, first, claimed_task IS NOT NULL AS is_known, coalesce(claimed_task, p_uuid[first]) AS task,
         coalesce(claimed_fingerprint, p_fingerprint[first]) = p_fingerprint[n] AS is_same,
-        active + count(*) FILTER (WHERE n = first AND NOT is_known) OVER (
+        active + count(*) FILTER (WHERE n = first AND claimed_task IS NULL) OVER (
           PARTITION BY p_sub[n] ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) >= p_max_active[n] AS is_full
       FROM (
         SELECT n, min(n) OVER (PARTITION BY p_sub[n], p_key[n], CASE WHEN p_key[n] IS NULL THEN n END) AS first,
-          coalesce(claimed.expires_at > p_created_at[n], false) AS is_known,
-          CASE WHEN claimed.expires_at > p_created_at[n] THEN claimed.task_uuid END AS claimed_task,
-          CASE WHEN claimed.expires_at > p_created_at[n] THEN claimed.fingerprint END AS claimed_fingerprint,
+          claimed.task_uuid AS claimed_task, claimed.fingerprint AS claimed_fingerprint,
           (SELECT count(*) FROM (
             SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
           ) AS found) AS active
         FROM generate_subscripts(p_uuid, 1) AS n LEFT JOIN LATERAL (
-          SELECT * FROM idempotency_keys k WHERE k.sub = p_sub[n] AND k.key = p_key[n] LIMIT 1
+          SELECT * FROM (
+            SELECT * FROM idempotency_keys k WHERE k.sub = p_sub[n] AND k.key = p_key[n] LIMIT 1
+          ) AS kept WHERE expires_at > p_created_at[n]
         ) AS claimed ON true
       ) AS found
     ) AS counted
