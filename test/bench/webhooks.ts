@@ -40,13 +40,16 @@ const enqueue = async (count: number, hook: (n: string) => ReturnType<typeof sql
   await sql`
     WITH copies AS (
       INSERT INTO tasks SELECT (jsonb_populate_record(t, jsonb_build_object('uuid', gen_random_uuid()))).*
-      FROM tasks t, generate_series(1, ${count}) WHERE t.uuid = ${original.uuid} RETURNING uuid
+      FROM tasks t, generate_series(1, ${count}) WHERE t.uuid = ${original.uuid} RETURNING uuid, sub
     ), turns AS (
       INSERT INTO task_turns SELECT copies.uuid, turn FROM copies, task_turns WHERE task_uuid = ${original.uuid}
     )
-    INSERT INTO webhook_deliveries (task_uuid, revision, status, url, origin, signed, callback_secret, created_at, due_at)
-    SELECT uuid, 1, 'completed', place || '/hook', place, true, ${sealed}, now(), now() + random() * make_interval(secs => ${spread})
-    FROM (SELECT uuid, ${hook("row_number() OVER ()")} AS place FROM copies) copy`
+    INSERT INTO webhook_deliveries (
+      task_uuid, revision, status, sub, url, origin, signed, callback_secret, created_at, due_at
+    )
+    SELECT uuid, 1, 'completed', sub, place || '/hook', place, true, ${sealed}, now(),
+      now() + random() * make_interval(secs => ${spread})
+    FROM (SELECT uuid, sub, ${hook("row_number() OVER ()")} AS place FROM copies) copy`
 }
 
 const perSecond = async (count: number, start: () => Promise<unknown>) => {
