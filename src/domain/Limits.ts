@@ -34,7 +34,7 @@ export const metadataFilters = 3
 export const metadataKeyLength = 64
 export const metadataValueLength = 512
 
-/** Bytes of a `RunRequest`, as stored. A longer one is neither returned nor kept after the end; `commit_tasks` has the same number. */
+/** Bytes of a `RunRequest`, as stored. A longer one is neither returned nor kept after the end. Another number needs a migration: `commit_tasks` contains it. */
 export const keptRequestBytes = 256 * 1024
 
 /** Characters of `q`, the text that a list searches. */

@@ -71,7 +71,6 @@ export const statements: ReadonlyArray<string> = [
   // Requests begin with it. The text may have escapes that JSON in Postgres refuses.
   `UPDATE tasks SET assistant_id = substring(left(request, 64) FROM '^\\{"assistant_id":([0-9]+)[,}]')::bigint
   FROM task_requests WHERE task_uuid = uuid`,
-  `ALTER TABLE tasks ADD CONSTRAINT tasks_assistant_id CHECK (assistant_id IS NOT NULL OR completed_at IS NOT NULL)`,
   `DROP INDEX task_metadata_by_user`,
   `ALTER TABLE task_metadata ADD COLUMN metadata jsonb`,
   `UPDATE task_metadata SET metadata = by_user -> sub FROM tasks WHERE uuid = task_uuid`,

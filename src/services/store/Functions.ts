@@ -4,6 +4,7 @@
  * runs, which costs more than a row. They are called with named arguments, so that nodes of the release before can still call them: a new
  * argument has a default.
  */
+import * as Limits from "../../domain/Limits.ts"
 import { labelOf } from "./ListStatement.ts"
 import { given, notEnded } from "./TaskColumns.ts"
 
@@ -86,8 +87,7 @@ END $$`
 
 const applied = "generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'Applied'"
 
-/** Bytes of a request that are kept after the end: `Limits.keptRequestBytes`. */
-const isKept = "octet_length(r.request) <= 262144"
+const isKept = `octet_length(r.request) <= ${Limits.keptRequestBytes}`
 
 /**
  * Writes an event for each of different tasks, after a first one if that applies: a first event that does not apply is left out. The locks

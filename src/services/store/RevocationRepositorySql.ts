@@ -1,4 +1,4 @@
-/** The store of revoked tokens in Postgres. `commit_tasks` checks it for every event that continues a run. */
+/** Revoked tokens in Postgres. `commit_tasks` refuses an event that continues a run whose token is revoked. */
 import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { Revocation } from "../../domain/Revocation.ts"
