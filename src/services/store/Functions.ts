@@ -1,8 +1,8 @@
 /**
  * The functions of the database, each with one definition: every migration replaces them all. They take a batch: an array for each
  * argument, with an element for each row, and return the outcomes in the same order. Postgres prepares a statement anew whenever it
- * runs, which costs more than a row. They are called with named arguments, so that nodes of the release before can still call them: a new
- * argument has a default.
+ * runs, which costs more than a row. They are called with named arguments, so that from 0.1.0 on nodes of the release before can still call
+ * them: a new argument has a default, and a function that another one replaces stays for a release.
  */
 import * as Limits from "../../domain/Limits.ts"
 import { labelOf } from "./ListStatement.ts"
@@ -18,7 +18,10 @@ const is = (column: string, value: string) => `${column} = ANY (ARRAY[${value}])
 /** Whether an array has an element that is not null. */
 const hasAny = (array: string) => `array_remove(${array}, NULL) <> '{}'`
 
-/** Answers repeated keys, checks the limit of active tasks and inserts, in one round trip and atomically per user. */
+/**
+ * Answers repeated keys, checks the limit of active tasks and inserts, in one round trip and atomically per user. All rows of a user have
+ * the same limit.
+ */
 const createTasks = `CREATE FUNCTION create_tasks(
   p_request text[], p_user_token text[], p_callback_secret text[], p_metadata jsonb[], p_max_active integer[],
   p_key text[], p_fingerprint text[], p_key_expires_at timestamptz[],
@@ -49,9 +52,9 @@ BEGIN
       FROM (
         SELECT n, min(n) OVER (PARTITION BY p_sub[n], p_key[n], CASE WHEN p_key[n] IS NULL THEN n END) AS first,
           claimed.task_uuid AS claimed_task, claimed.fingerprint AS claimed_fingerprint,
-          (SELECT count(*) FROM (
+          CASE WHEN claimed.task_uuid IS NULL THEN (SELECT count(*) FROM (
             SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
-          ) AS found) AS active
+          ) AS found) END AS active
         FROM generate_subscripts(p_uuid, 1) AS n LEFT JOIN LATERAL (
           SELECT * FROM (
             SELECT * FROM idempotency_keys k WHERE k.sub = p_sub[n] AND k.key = p_key[n] LIMIT 1
@@ -91,7 +94,8 @@ const isKept = `octet_length(r.request) <= ${Limits.keptRequestBytes}`
 
 /**
  * Writes an event for each of different tasks, after a first one if that applies: a first event that does not apply is left out. The locks
- * come first, because a statement does not see what others committed while it waited.
+ * come first, because a statement does not see what others committed while it waited. No task gets an event before its
+ * creation has committed, so that none appears between the two.
  */
 const commitTasks = `CREATE FUNCTION commit_tasks(
   p_uuid uuid[], p_run_id uuid[], p_core_event_id text[], p_at timestamptz[],

@@ -7,7 +7,7 @@ import * as Batcher from "./Batcher.ts"
 import * as CommitBatcher from "./CommitBatcher.ts"
 import * as CreateBatcher from "./CreateBatcher.ts"
 import { array, make as makeQueries, micros, moment, query } from "./Queries.ts"
-import { headColumns } from "./TaskColumns.ts"
+import { headColumns, notEnded } from "./TaskColumns.ts"
 import { type IdempotencyClaim, type NewTask, SilenceClaim, TaskWrites } from "./TaskWrites.ts"
 
 const startAcceptance = `UPDATE tasks SET acceptance_deadline_at = ${moment("$3")}
@@ -36,7 +36,12 @@ const claimSilent = query(
   FROM found JOIN asked USING (id) JOIN tasks ON tasks.uuid = id LEFT JOIN claimed ON claimed.uuid = id`
 )
 
-const interrupted = query(TaskHead, `SELECT ${headColumns} FROM tasks WHERE sub = $1 AND status = 'interrupted'`)
+/** `OFFSET` hides the status, which would make the planner read the deadlines of all users. */
+const interrupted = query(
+  TaskHead,
+  `SELECT ${headColumns} FROM (SELECT * FROM tasks WHERE sub = $1 AND ${notEnded} OFFSET 0) AS tasks
+  WHERE status = 'interrupted'`
+)
 
 export const layer = Layer.effect(
   TaskWrites,
