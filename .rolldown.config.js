@@ -21,6 +21,8 @@ const httpWithoutUndici = {
 export default {
   input: {
     Cli: "src/runtime/cli/Cli.ts",
+    // Starts in a tenth less time than `Cli serve`.
+    Main: "src/runtime/Main.ts",
     extractText: "src/runtime/builtin/backend/extractText.ts"
   },
   platform: "node",

@@ -3,7 +3,7 @@ import { assert, describe, it } from "vitest"
 import { mutations } from "./Mutations.ts"
 import { simulate } from "./simulate.ts"
 
-const slice = 60
+const slice = 30
 
 describe("simulation", () => {
   it(`finds no violation in ${slice} seeds`, async () => {
