@@ -89,4 +89,30 @@ describe("batches of creates and events", () => {
       }).pipe(Effect.provide(layer)),
     120_000
   )
+
+  it.effect(
+    "count the tasks of a user once, beside entries of ended tasks that a long transaction keeps",
+    () =>
+      Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        const writes = yield* TaskWrites
+        const { principal } = yield* makeTask()
+        // A count for each of 256 creates takes at least 400 ms.
+        yield* sql.unsafe(insert("processing"))
+        yield* sql`UPDATE tasks SET sub = ${principal.sub}`
+        const transaction = yield* Effect.acquireRelease(
+          sql.reserve,
+          (other) => Effect.orDie(other.execute("ROLLBACK", [], undefined))
+        )
+        yield* transaction.execute("BEGIN ISOLATION LEVEL REPEATABLE READ", [], undefined)
+        yield* transaction.execute("SELECT FROM tasks LIMIT 1", [], undefined)
+        yield* sql`UPDATE tasks SET status = 'completed', completed_at = now()`
+        const createMany = Effect.gen(function*() {
+          const tasks = yield* Effect.forEach(Array.from({ length: 256 }), () => makeTask({ principal }))
+          yield* Effect.forEach(tasks, (task) => writes.create(task, 1000), atOnce)
+        })
+        assert.isBelow(yield* fastest(createMany), 200)
+      }).pipe(Effect.scoped, Effect.provide(layer)),
+    120_000
+  )
 })

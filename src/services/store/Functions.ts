@@ -46,15 +46,18 @@ BEGIN
     SELECT n, first, task, is_same, is_known, first_value(is_full) OVER (PARTITION BY first ORDER BY n) AS is_refused FROM (
       SELECT n, first, claimed_task IS NOT NULL AS is_known, coalesce(claimed_task, p_uuid[first]) AS task,
         coalesce(claimed_fingerprint, p_fingerprint[first]) = p_fingerprint[n] AS is_same,
-        active + count(*) FILTER (WHERE n = first AND claimed_task IS NULL) OVER (
+        max(active) OVER (PARTITION BY p_sub[n]) + count(*) FILTER (WHERE n = first AND claimed_task IS NULL) OVER (
           PARTITION BY p_sub[n] ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) >= p_max_active[n] AS is_full
       FROM (
         SELECT n, min(n) OVER (PARTITION BY p_sub[n], p_key[n], CASE WHEN p_key[n] IS NULL THEN n END) AS first,
           claimed.task_uuid AS claimed_task, claimed.fingerprint AS claimed_fingerprint,
-          CASE WHEN claimed.task_uuid IS NULL THEN (SELECT count(*) FROM (
-            SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
-          ) AS found) END AS active
+          -- Counted once for a user: entries of ended tasks, which a long transaction keeps, make a count slow.
+          CASE WHEN n = min(n) FILTER (WHERE claimed.task_uuid IS NULL) OVER (PARTITION BY p_sub[n]) THEN (
+            SELECT count(*) FROM (
+              SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
+            ) AS found
+          ) END AS active
         FROM generate_subscripts(p_uuid, 1) AS n LEFT JOIN LATERAL (
           SELECT * FROM (
             SELECT * FROM idempotency_keys k WHERE k.sub = p_sub[n] AND k.key = p_key[n] LIMIT 1
