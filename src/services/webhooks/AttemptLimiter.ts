@@ -11,6 +11,8 @@ import type { ClaimPermits } from "../store/WebhookStore.ts"
 
 interface Window {
   inFlight: number
+  /** Whether it has had no attempt since `forgetIdle`. */
+  isIdle: boolean
   size: number
 }
 
@@ -39,7 +41,7 @@ const partOfUnproven = 1 / 4
 
 export class AttemptLimiter {
   readonly #bounds: Bounds
-  /** Of origins with attempts in flight. */
+  /** Of origins with attempts in flight, or until recently. An origin that responds at once is often without one. */
   readonly #windows = new Map<string, Window>()
   readonly #users = new Counts()
   /** Attempts that began while their origin was unproven, by user. */
@@ -69,7 +71,7 @@ export class AttemptLimiter {
   }
 
   #newWindow(isProven: boolean): Window {
-    return { inFlight: 0, size: isProven ? this.#bounds.smallest * 2 : this.#bounds.smallest }
+    return { inFlight: 0, isIdle: false, size: isProven ? this.#bounds.smallest * 2 : this.#bounds.smallest }
   }
 
   #userPermits(inFlight: number, unproven: number) {
@@ -79,6 +81,15 @@ export class AttemptLimiter {
 
   #permitsOfUser(sub: string) {
     return this.#userPermits(this.#users.of(sub), this.#unprovenOf.of(sub))
+  }
+
+  /** Forgets the windows of origins that have had no attempt since the call before. */
+  forgetIdle(): void {
+    for (const [origin, window] of this.#windows) {
+      if (window.inFlight > 0) continue
+      if (window.isIdle) this.#windows.delete(origin)
+      window.isIdle = true
+    }
   }
 
   get claimable(): ClaimPermits {
@@ -102,6 +113,7 @@ export class AttemptLimiter {
     const isUnproven = !this.#isProven(window)
     this.#windows.set(origin, window)
     window.inFlight++
+    window.isIdle = false
     this.#total++
     this.#users.add(sub)
     if (isUnproven) {
@@ -119,7 +131,7 @@ export class AttemptLimiter {
         this.#unprovenOf.remove(sub)
       }
       window.size = hasResponded ? Math.min(this.#bounds.largest, window.size * 2) : this.#bounds.smallest
-      if (window.inFlight === 0) this.#windows.delete(origin)
+      if (window.inFlight === 0 && !hasResponded) this.#windows.delete(origin)
       return isAwaited
     }
   }

@@ -204,6 +204,7 @@ const make = Effect.gen(function*() {
   const claimSome = Effect.gen(function*() {
     const limit = Math.min(claimBatch, limiter.permits)
     if (limit <= 0) return
+    limiter.forgetIdle()
     const request = { at: yield* now, lostBefore: yield* lostBefore.moment, limit, leases, permits: limiter.claimable }
     const { deliveries, hasMore } = yield* lostBefore.observe(store.claim(request))
     const refused = deliveries.filter(({ body, origin }) => body === null && !large.enter(origin))

@@ -72,6 +72,8 @@ describe("the limiter of attempts", () => {
         assert.isAtMost(count((other) => other.origin === attempt.origin), bounds.largest)
       }
       for (const { release } of inFlight) release(false)
+      limiter.forgetIdle()
+      limiter.forgetIdle()
       assert.deepStrictEqual(limiter.claimable, new AttemptLimiter(bounds).claimable)
     }
   )
@@ -127,8 +129,25 @@ describe("the limiter of attempts", () => {
       return windowOf()
     })
     assert.deepStrictEqual(sizes, [4, 8, 8, 2, 4])
-    kept(true)
+    kept(false)
     assert.strictEqual(limiter.claimable.byOrigin.size, 0)
+  })
+
+  it("keeps the window of an origin that has responded to all attempts until two claims have found none", () => {
+    const limiter = new AttemptLimiter(bounds)
+    const attempt = { ...targetOf(0), isProven: false }
+    const claim = () => {
+      limiter.forgetIdle()
+      return limiter.claimable.byOrigin.get(attempt.origin)
+    }
+    const sizes = [1, 2, 3].map(() => {
+      limiter.acquire(attempt)(true)
+      return claim()?.permits
+    })
+    assert.deepStrictEqual(sizes, [4, 8, 8])
+    assert.isUndefined(claim())
+    limiter.acquire(attempt)(true)
+    assert.deepStrictEqual(claim(), { permits: 4, isProven: true })
   })
 
   it("reports that others may have waited for a permit", () => {
