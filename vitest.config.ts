@@ -13,9 +13,12 @@ const long = ["test/**/*.long.test.ts", "test/attack/**/*.test.ts"]
 /** Suites that look at pages in Chromium. */
 const browser = ["test/integration/console/**/*.test.ts", "test/integration/Docs.test.ts"]
 
+/** Suites of what a user copies or installs: examples and clients. */
+const published = ["test/integration/{ClientPackage,ExampleCores,Examples,PythonClient}.test.ts"]
+
 /**
  * `unit` runs in memory under TestClock; `integration` runs on a real Postgres that `test/kit/globalSetup.ts` starts once, and so
- * do `browser` and `long`, which are not part of `npm test`.
+ * do `browser`, `published` and `long`, which are not part of `npm test`.
  */
 export default defineConfig({
   test: {
@@ -35,7 +38,7 @@ export default defineConfig({
         test: {
           name: "integration",
           include: ["test/integration/**/*.test.ts"],
-          exclude: [...long, ...browser],
+          exclude: [...long, ...browser, ...published],
           globalSetup: ["test/kit/globalSetup.ts"],
           isolate: false,
           testTimeout: 60_000,
@@ -46,6 +49,16 @@ export default defineConfig({
         test: {
           name: "browser",
           include: browser,
+          globalSetup: ["test/kit/globalSetup.ts"],
+          isolate: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000
+        }
+      },
+      {
+        test: {
+          name: "published",
+          include: published,
           globalSetup: ["test/kit/globalSetup.ts"],
           isolate: false,
           testTimeout: 60_000,

@@ -145,8 +145,9 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
   it("reads plots by the arrow keys, all at the same time", async () => {
     const opened = await ConsolePage.open(browser, service.url)
     const { page } = opened
+    // A minute may begin meanwhile.
     await database.query(
-      "INSERT INTO history SELECT 'failed', date_trunc('minute', now()) - make_interval(mins => n), 7 FROM generate_series(1, 70) AS n ON CONFLICT DO NOTHING"
+      "INSERT INTO history SELECT 'failed', date_trunc('minute', now()) - make_interval(mins => n), 7 FROM generate_series(-2, 70) AS n ON CONFLICT DO NOTHING"
     )
     await opened.goto("/ops")
     await opened.logInAsOperator(internalToken)
