@@ -17,7 +17,7 @@ import { mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 
 const seed = process.env["FUZZ_SEED"] ?? String(Date.now())
-const cases = Number(process.env["FUZZ_CASES"] ?? 1500)
+const cases = Number(process.env["FUZZ_CASES"] ?? 1000)
 const rules = [...fieldRules, ...textRules, ...queryRules, ...headerRules, ...pathRules]
 const totalWeight = rules.reduce((sum, { weight = 1 }) => sum + weight, 0)
 
