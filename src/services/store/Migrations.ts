@@ -59,10 +59,13 @@ const separateActive = [
   `CREATE INDEX tasks_active_of_user ON tasks (sub) WHERE completed_at IS NULL`
 ]
 
+/** Only the functions have changed. */
+const replaceFunctions: ReadonlyArray<string> = []
+
 /** A small migration is a list of statements here, a long one a file. */
 const core: Tables = {
   name: "core",
-  migrations: [First.statements, narrowUsageOutbox, leaveLastEvents, dropChecks, separateActive],
+  migrations: [First.statements, narrowUsageOutbox, leaveLastEvents, dropChecks, separateActive, replaceFunctions],
   functions
 }
 
