@@ -11,7 +11,7 @@ import type { ClaimPermits } from "../store/WebhookStore.ts"
 
 interface Window {
   inFlight: number
-  /** Whether it has had no attempt since `forgetIdle`. */
+  /** Whether no attempt began since `forgetIdle` found none in flight. */
   isIdle: boolean
   size: number
 }
@@ -41,7 +41,7 @@ const partOfUnproven = 1 / 4
 
 export class AttemptLimiter {
   readonly #bounds: Bounds
-  /** Of origins with attempts in flight, or until recently. An origin that responds at once is often without one. */
+  /** The windows of origins that have attempts in flight or had one lately. An origin that responds at once often has none. */
   readonly #windows = new Map<string, Window>()
   readonly #users = new Counts()
   /** Attempts that began while their origin was unproven, by user. */
@@ -83,7 +83,7 @@ export class AttemptLimiter {
     return this.#userPermits(this.#users.of(sub), this.#unprovenOf.of(sub))
   }
 
-  /** Forgets the windows of origins that have had no attempt since the call before. */
+  /** Deletes the windows of origins to which no attempt has begun since the call before, and none is in flight. */
   forgetIdle(): void {
     for (const [origin, window] of this.#windows) {
       if (window.inFlight > 0) continue
