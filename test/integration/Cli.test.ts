@@ -3,7 +3,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it } from "vitest"
 import { runHere, runToEnd } from "../kit/runToEnd.ts"
-import { freePort, internalToken, jwtSecret, Service } from "../kit/Service.ts"
+import { commandLine, freePort, internalToken, jwtSecret, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -149,7 +149,7 @@ describe("the command line", () => {
     const listed = await runToEnd(["list", "--metadata", "absent=1"], { ...settings, PORT: new URL(service.url).port })
     assert.deepStrictEqual(listed, { code: 0, out: "No tasks.", err: "" })
     const port = await freePort()
-    const command = ["src/runtime/cli/Cli.ts", "serve", "--port", String(port)]
+    const command = [commandLine, "serve", "--port", String(port)]
     const started = await Service.start({ DATABASE_URL: database.url, DATA_DIR: folder, PORT: "1" }, port, command)
     await started.stop()
   })

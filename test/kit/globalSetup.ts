@@ -5,7 +5,6 @@
  */
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { execFileSync } from "node:child_process"
-import * as fs from "node:fs"
 import * as path from "node:path"
 import type { TestProject } from "vitest/node"
 import * as EmbeddedPostgres from "../../src/runtime/postgres/EmbeddedPostgres.ts"
@@ -22,7 +21,6 @@ declare module "vitest" {
 
 /** The directory of the command line and the service as the package has them. */
 const buildService = () => {
-  fs.rmSync(".vitest", { recursive: true, force: true })
   execFileSync("npm", ["run", "--silent", "build:bundle"], {
     env: { ...process.env, OUT: ".vitest" },
     stdio: "inherit"

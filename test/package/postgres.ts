@@ -66,7 +66,16 @@ const runSuites = (
 ): Result => {
   const startedAt = performance.now()
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`]
-  const { signal, status } = spawnSync("npx", ["vitest", "run", "--project", "integration", ...reporters, ...suites], {
+  const { signal, status } = spawnSync("npx", [
+    "vitest",
+    "run",
+    "--project",
+    "integration",
+    "--project",
+    "published",
+    ...reporters,
+    ...suites
+  ], {
     env: { ...process.env, ...env },
     stdio: "inherit"
   })
