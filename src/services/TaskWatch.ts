@@ -2,13 +2,13 @@
  * Waits for changes of a task, as a long poll or as a stream of its events. A waiting request costs a fiber; it queries
  * the database only after a notification.
  */
-import { Array, Context, type Duration, Effect, Exit, Layer, Stream } from "effect"
+import { Array, Context, type Duration, Effect, Exit, Function, Layer, Option, Stream } from "effect"
 import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
 import type { TooManyWaiting } from "../domain/TaskErrors.ts"
 import { TaskNotifications } from "./store/TaskNotifications.ts"
 import { type RecordedEvent, TaskReads } from "./store/TaskReads.ts"
-import { WaitingRequests } from "./store/WaitingRequests.ts"
+import { WaitingRequests, type Wake } from "./store/WaitingRequests.ts"
 import { Intervals } from "./timing/Intervals.ts"
 import * as Worker from "./timing/Worker.ts"
 import * as TurnTexts from "./TurnTexts.ts"
@@ -22,12 +22,12 @@ export interface WatchedEvent extends RecordedEvent {
 }
 
 export class TaskWatch extends Context.Service<TaskWatch, {
-  /** Completes when `isEnough` is true of the task, after `timeout`, or when the node drains. */
+  /** Completes with true when the task `isEnough` or was deleted; with false after `timeout`, or when the node drains. */
   readonly until: (
     task: TaskHead,
     isEnough: (task: TaskHead) => boolean,
     timeout: Duration.Duration
-  ) => Effect.Effect<void, TooManyWaiting | StoreUnavailable>
+  ) => Effect.Effect<boolean, TooManyWaiting | StoreUnavailable>
   /**
    * The events of the task after `revision`, past and future. The stream ends after the terminal event. With `includesText`
    * the newest of the progress events that are read together has the text of the turn, unless the stream had it before. It is
@@ -47,13 +47,14 @@ const makeUntil = Effect.gen(function*() {
   const waiting = yield* WaitingRequests
 
   const wait = Effect.fnUntraced(
-    function*(uuid: TaskId, isEnough: (head: TaskHead) => boolean, changed: Effect.Effect<boolean>) {
-      let isOpen = true
-      while (isOpen) {
+    function*(uuid: TaskId, isEnough: (head: TaskHead) => boolean, awaitWake: Effect.Effect<Wake>) {
+      let wake: Wake = "changed"
+      while (wake === "changed") {
         const [present] = yield* reads.heads([uuid])
-        if (present === undefined || isEnough(present)) return
-        isOpen = yield* changed
+        if (present === undefined || isEnough(present)) return true
+        wake = yield* awaitWake
       }
+      return wake === "enough"
     }
   )
 
@@ -61,8 +62,11 @@ const makeUntil = Effect.gen(function*() {
     function*(...[task, isEnough, timeout]: Parameters<TaskWatch["Service"]["until"]>) {
       yield* waiting.checkLimit(task.sub)
       // Subscribe before the first read, so that no change falls between the two.
-      const changed = yield* waiting.subscribe(task.uuid, task.sub, isEnough)
-      yield* Effect.timeoutOption(wait(task.uuid, isEnough, changed), timeout)
+      const awaitWake = yield* waiting.subscribe(task.uuid, task.sub, isEnough)
+      return Option.getOrElse(
+        yield* Effect.timeoutOption(wait(task.uuid, isEnough, awaitWake), timeout),
+        Function.constFalse
+      )
     },
     Effect.scoped
   )
@@ -89,7 +93,7 @@ const makeEvents = Effect.gen(function*() {
     Stream.unwrap(Effect.gen(function*() {
       // All requests of a burst have passed the first check.
       if (Exit.isFailure(yield* Effect.exit(waiting.checkLimit(task.sub)))) return Stream.empty
-      const changed = yield* waiting.subscribe(task.uuid, task.sub)
+      const awaitWake = yield* waiting.subscribe(task.uuid, task.sub)
       const addText = includesText ? makeAddText(task) : Effect.succeed<ReadonlyArray<WatchedEvent>>
       // Behind the newest event nothing would be sent, not even the terminal one.
       let last = Math.min(revision, task.revision)
@@ -106,7 +110,7 @@ const makeEvents = Effect.gen(function*() {
           }
           // The task may have been deleted, before the subscription too.
           if ((isNotified || isTerminal(task.status)) && (yield* reads.heads([task.uuid])).length === 0) return []
-          isOpen = yield* changed
+          isOpen = (yield* awaitWake) !== "draining"
           isNotified = true
         }
         return []

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
-import { mint } from "../kit/Service.ts"
+import { eventually, mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -155,6 +155,26 @@ describe("the cost of a task", () => {
     const calls = statements.reduce((sum, statement) => sum + statement.calls, 0)
     assert.isAtMost(calls / count, 3, statements.map(({ calls, query }) => `${calls} ${query.slice(0, 60)}`).join("\n"))
     assert.isAtLeast(calls / count, 3)
+  })
+
+  it("is read once by a long poll when it ends", async () => {
+    const reads = async () => {
+      const [row] = await system.database.query<{ calls: number }>(
+        `SELECT coalesce(sum(calls), 0)::int AS calls FROM pg_stat_statements
+        WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query LIKE 'SELECT found.*%'`
+      )
+      return row!.calls
+    }
+    const token = await mint("waits")
+    const { uuid } = (await service.create(token, "x")).body
+    const run = await system.runOf(uuid)
+    const before = await reads()
+    const waited = service.call("GET", `/api/tasks/${uuid}?wait=10`, token)
+    // Once before it waits, and once when it is sure to be notified of changes.
+    await eventually(reads, (now) => now - before === 2)
+    await complete(run, "done")
+    assert.deepStrictEqual((await waited).body.turn, turnOf("done"))
+    assert.strictEqual(await reads() - before, 3)
   })
 })
 

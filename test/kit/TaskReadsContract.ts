@@ -103,9 +103,9 @@ export const contract = (it: StoreTests) => {
       for (const tag of ["Accepted", "Progressed", "Interrupted"] as const) {
         assert.isUndefined(interrupted.pollUnsafe())
         yield* commit(task.uuid, tag)
-        assert.isTrue(yield* changed)
+        assert.strictEqual(yield* changed, "enough")
       }
-      assert.isTrue(yield* Fiber.join(interrupted))
+      assert.strictEqual(yield* Fiber.join(interrupted), "enough")
       // A commit without a change sends no notification.
       const next = yield* Effect.forkChild(changed)
       yield* commit(task.uuid, "Accepted")
@@ -114,7 +114,7 @@ export const contract = (it: StoreTests) => {
       assert.deepStrictEqual([head?.sub, head?.status, head?.revision, others.length], [sub, "interrupted", 3, 0])
       assert.deepStrictEqual(yield* reads.heads([]), [])
       yield* writes.cancelInterrupted(sub, yield* now)
-      assert.isTrue(yield* Fiber.join(next))
+      assert.strictEqual(yield* Fiber.join(next), "enough")
       const events = (after: number, limit: number) =>
         Effect.map(
           reads.eventsAfter(task.uuid, after, limit),

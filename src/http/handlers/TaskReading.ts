@@ -146,15 +146,16 @@ export const make = Effect.gen(function*() {
       let current = head
       if (head !== undefined && Duration.isPositive(wait) && !isEnough(head)) {
         const token = yield* CurrentToken
-        yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
+        const hasChanged = yield* Effect.raceFirst(watch.until(head, isEnough, wait), Effect.as(token.ended, false))
         yield* token.check
-        current = yield* tasks.getHead(principal, uuid)
+        current = hasChanged ? undefined : yield* tasks.getHead(principal, uuid)
       }
-      if (current !== undefined && isKnown(current)) {
-        return HttpServerResponse.empty({ status: 304, headers: headersOf(current, includesWaitingOn) })
-      }
+      const notModified = (task: TaskHead) =>
+        HttpServerResponse.empty({ status: 304, headers: headersOf(task, includesWaitingOn) })
+      if (current !== undefined && isKnown(current)) return notModified(current)
       const client = makeClient()
       const task = yield* read(client, principal, uuid)
+      if (isKnown(task)) return notModified(task)
       return send(client, yield* toPieces(task, wanted), headersOf(task, includesWaitingOn))
     },
     Effect.catchTags(readErrors)

@@ -7,17 +7,23 @@ import { Counts } from "../limits/Counts.ts"
 /** Maximum waiting requests of one user on one node. */
 const maxWaiting = 1000
 
+/**
+ * Why a wait ends: a notification; one of a change on this node after which the task `isEnough`; or the node drains, which no
+ * wait outlives.
+ */
+export type Wake = "changed" | "enough" | "draining"
+
 export class WaitingRequests extends Context.Service<WaitingRequests, {
   /**
-   * Subscribes while the scope is open. The inner effect completes with `true` at the next notification; those since
-   * the last await count as one. When the node drains, it completes immediately with `false`. A notification with a head for
-   * which `isEnough` is false does not count.
+   * Subscribes while the scope is open. The inner effect completes at the next notification; those since the last await count
+   * as one. When the node drains, it completes immediately. A notification with a head for which `isEnough` is false does not
+   * count.
    */
   readonly subscribe: (
     uuid: TaskId,
     sub: string,
     isEnough?: (head: TaskHead) => boolean
-  ) => Effect.Effect<Effect.Effect<boolean>, never, Scope.Scope>
+  ) => Effect.Effect<Effect.Effect<Wake>, never, Scope.Scope>
   /** Fails when the user already has the maximum number of waiting requests on this node. */
   readonly checkLimit: (sub: string) => Effect.Effect<void, TooManyWaiting>
   /** Every task that a request on this node waits for. */
@@ -31,7 +37,7 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
 }>()("async-task-service/services/store/WaitingRequests") {
   static readonly layer = Layer.sync(WaitingRequests, () => {
     interface Subscriber {
-      readonly wakes: Queue.Queue<boolean>
+      readonly wakes: Queue.Queue<Wake>
       readonly isEnough: (head: TaskHead) => boolean
     }
     const subscribers = new Map<TaskId, Set<Subscriber>>()
@@ -39,10 +45,10 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
     const drained = Latch.makeUnsafe()
     let isDraining = false
 
-    const wake = ({ wakes }: Subscriber) => Queue.offerUnsafe(wakes, !isDraining)
+    const wake = ({ wakes }: Subscriber, why: Wake) => Queue.offerUnsafe(wakes, isDraining ? "draining" : why)
 
     const enter = (uuid: TaskId, sub: string, isEnough: Subscriber["isEnough"]) =>
-      Effect.map(Queue.sliding<boolean>(1), (wakes) => {
+      Effect.map(Queue.sliding<Wake>(1), (wakes) => {
         const subscriber = { wakes, isEnough }
         waiting.add(sub)
         const others = subscribers.get(uuid)
@@ -62,7 +68,9 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
     return WaitingRequests.of({
       subscribe: (uuid, sub, isEnough = Function.constTrue) =>
         Effect.acquireRelease(enter(uuid, sub, isEnough), (subscriber) => release(uuid, sub, subscriber)).pipe(
-          Effect.map(({ wakes }) => Effect.suspend(() => isDraining ? Effect.succeed(false) : Queue.take(wakes)))
+          Effect.map(({ wakes }) =>
+            Effect.suspend(() => isDraining ? Effect.succeed<Wake>("draining") : Queue.take(wakes))
+          )
         ),
       checkLimit: (sub) =>
         Effect.suspend(() =>
@@ -73,11 +81,12 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
       watched: Effect.sync(() => [...subscribers.keys()]),
       notify: (uuid, head) =>
         subscribers.get(uuid)?.forEach((subscriber) => {
-          if (head === undefined || subscriber.isEnough(head)) wake(subscriber)
+          if (head === undefined) wake(subscriber, "changed")
+          else if (subscriber.isEnough(head)) wake(subscriber, "enough")
         }),
       drain: Effect.suspend(() => {
         isDraining = true
-        for (const waiters of subscribers.values()) waiters.forEach(wake)
+        for (const waiters of subscribers.values()) waiters.forEach((waiter) => wake(waiter, "draining"))
         return drained.open
       }),
       drained: drained.await
