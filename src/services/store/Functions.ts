@@ -15,12 +15,15 @@ const byIndex = `LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin =
 /** A lookup in the index for each row. To read the whole index and compare looks as cheap while the table is nearly empty, and `=` allows it. */
 const is = (column: string, value: string) => `${column} = ANY (ARRAY[${value}])`
 
+/** Keeps the planner from repeating the expressions of a subquery wherever its columns are used: most of a call is their preparation. */
+const once = "OFFSET 0"
+
 /** Whether an array has an element that is not null. */
 const hasAny = (array: string) => `array_remove(${array}, NULL) <> '{}'`
 
 /**
- * Answers repeated keys, checks the limit of active tasks and inserts, in one round trip and atomically per user. All rows of a user have
- * the same limit.
+ * Answers repeated keys, checks the limit of active tasks and inserts, in one round trip and atomically per user. The rows of a
+ * user follow one another and have the same limit.
  */
 const createTasks = `CREATE FUNCTION create_tasks(
   p_request text[], p_user_token text[], p_callback_secret text[], p_metadata jsonb[], p_max_active integer[],
@@ -30,42 +33,54 @@ const createTasks = `CREATE FUNCTION create_tasks(
 #variable_conflict use_column
 DECLARE
   outcomes text[];
-  uuids uuid[];
+  uuids uuid[] := p_uuid;
+  counts integer[];
+  active integer;
+  claims uuid[];
+  fingerprints text[];
+  firsts integer[];
+  first integer;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('async-task-service:' || sub, 0)) FROM unnest(p_sub) AS sub;
-  -- The first of the rows with one key decides for the others.
-  SELECT array_agg(CASE
-      WHEN is_known AND is_same THEN 'replayed'
-      WHEN is_known THEN 'key_reused'
-      WHEN is_refused THEN 'too_many_active_tasks'
-      WHEN n = first THEN 'created'
-      WHEN is_same THEN 'replayed'
-      ELSE 'key_reused' END ORDER BY n),
-    array_agg(task ORDER BY n)
-  INTO outcomes, uuids FROM (
-    SELECT n, first, task, is_same, is_known, first_value(is_full) OVER (PARTITION BY first ORDER BY n) AS is_refused FROM (
-      SELECT n, first, claimed_task IS NOT NULL AS is_known, coalesce(claimed_task, p_uuid[first]) AS task,
-        coalesce(claimed_fingerprint, p_fingerprint[first]) = p_fingerprint[n] AS is_same,
-        max(active) OVER (PARTITION BY p_sub[n]) + count(*) FILTER (WHERE n = first AND claimed_task IS NULL) OVER (
-          PARTITION BY p_sub[n] ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) >= p_max_active[n] AS is_full
-      FROM (
-        SELECT n, min(n) OVER (PARTITION BY p_sub[n], p_key[n], CASE WHEN p_key[n] IS NULL THEN n END) AS first,
-          claimed.task_uuid AS claimed_task, claimed.fingerprint AS claimed_fingerprint,
-          -- Counted once for a user: entries of ended tasks, which a long transaction keeps, make a count slow.
-          CASE WHEN n = min(n) FILTER (WHERE claimed.task_uuid IS NULL) OVER (PARTITION BY p_sub[n]) THEN (
-            SELECT count(*) FROM (
-              SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
-            ) AS found
-          ) END AS active
-        FROM generate_subscripts(p_uuid, 1) AS n LEFT JOIN LATERAL (
-          SELECT * FROM (
-            SELECT * FROM idempotency_keys k WHERE k.sub = p_sub[n] AND k.key = p_key[n] LIMIT 1
-          ) AS kept WHERE expires_at > p_created_at[n]
-        ) AS claimed ON true
+  -- Counted once for a user: entries of ended tasks, which a long transaction keeps, make a count slow.
+  SELECT array_agg(CASE WHEN p_sub[n] IS DISTINCT FROM p_sub[n - 1] THEN (
+      SELECT count(*) FROM (
+        SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
       ) AS found
-    ) AS counted
-  ) AS decided;
+    ) END ORDER BY n)
+  INTO counts FROM generate_subscripts(p_uuid, 1) AS n;
+  IF ${hasAny("p_key")} THEN
+    SELECT array_agg(claim ORDER BY n), array_agg(fingerprint ORDER BY n), array_agg(first ORDER BY n)
+    INTO claims, fingerprints, firsts FROM (
+      SELECT n, claimed.task_uuid AS claim, claimed.fingerprint, CASE WHEN p_key[n] IS NOT NULL
+        THEN min(n) FILTER (WHERE claimed.task_uuid IS NULL) OVER (PARTITION BY p_sub[n], p_key[n]) END AS first
+      FROM generate_subscripts(p_uuid, 1) AS n LEFT JOIN LATERAL (
+        SELECT * FROM (
+          SELECT * FROM idempotency_keys k WHERE k.sub = p_sub[n] AND k.key = p_key[n] LIMIT 1
+        ) AS kept WHERE expires_at > p_created_at[n]
+      ) AS claimed ON true
+    ) AS known;
+  END IF;
+  FOR n IN 1 .. cardinality(p_uuid) LOOP
+    active := coalesce(counts[n], active);
+    first := coalesce(firsts[n], n);
+    IF claims[n] IS NOT NULL THEN
+      uuids[n] := claims[n];
+      outcomes[n] := CASE WHEN fingerprints[n] = p_fingerprint[n] THEN 'replayed' ELSE 'key_reused' END;
+    ELSIF first < n THEN
+      -- The first of the rows with one key decides for the others.
+      uuids[n] := p_uuid[first];
+      outcomes[n] := CASE
+        WHEN outcomes[first] <> 'created' THEN outcomes[first]
+        WHEN p_fingerprint[first] = p_fingerprint[n] THEN 'replayed'
+        ELSE 'key_reused' END;
+    ELSIF active >= p_max_active[n] THEN
+      outcomes[n] := 'too_many_active_tasks';
+    ELSE
+      outcomes[n] := 'created';
+      active := active + 1;
+    END IF;
+  END LOOP;
   INSERT INTO tasks (${given.map(({ name }) => name).join(", ")})
   SELECT ${given.map(({ name }) => `p_${name}[n]`).join(", ")}
   FROM generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'created';
@@ -147,7 +162,9 @@ BEGIN
         SELECT true FROM task_events e WHERE e.task_uuid = t.uuid AND e.core_event_id = p_core_event_id[n]
           AND e.status IN ('processing', 'interrupted') LIMIT 1
       ) AS was_recorded
+      ${once}
     ) AS known
+    ${once}
   ) AS decided;
 
   IF 'NoEffect' = ANY (outcomes) THEN
@@ -180,19 +197,23 @@ BEGIN
   SELECT p_uuid[n], revisions[n] - 1, p_first_type[n], p_first_target[n], p_at[n], NULL FROM ${applied} AND firsts[n]
   UNION ALL
   SELECT p_uuid[n], revisions[n], p_type[n], p_target[n], p_at[n], p_core_event_id[n] FROM ${applied};
-  INSERT INTO task_turns (task_uuid, turn)
-  SELECT p_uuid[n], p_turn[n] FROM ${applied} AND p_turn[n] IS NOT NULL
-  ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn;
-  UPDATE task_requests r SET
-    user_token = CASE WHEN p_is_terminal[n] THEN '' ELSE coalesce(p_user_token[n], r.user_token) END,
-    callback_secret = CASE WHEN NOT p_is_terminal[n] THEN r.callback_secret END,
-    core_state = CASE WHEN p_target[n] = 'interrupted' THEN p_core_state[n] WHEN NOT p_is_terminal[n] THEN r.core_state END,
-    tool_results = p_tool_results[n]
-  FROM ${applied} AND ${is("r.task_uuid", "p_uuid[n]")}
-    AND (p_target[n] = 'interrupted' OR p_new_run_id[n] IS NOT NULL OR (p_is_terminal[n] AND ${isKept}));
-  DELETE FROM task_requests r USING ${applied} AND ${
+  IF ${hasAny("p_turn")} THEN
+    INSERT INTO task_turns (task_uuid, turn)
+    SELECT p_uuid[n], p_turn[n] FROM ${applied} AND p_turn[n] IS NOT NULL
+    ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn;
+  END IF;
+  IF 'interrupted' = ANY (p_target) OR true = ANY (p_is_terminal) OR ${hasAny("p_new_run_id")} THEN
+    UPDATE task_requests r SET
+      user_token = CASE WHEN p_is_terminal[n] THEN '' ELSE coalesce(p_user_token[n], r.user_token) END,
+      callback_secret = CASE WHEN NOT p_is_terminal[n] THEN r.callback_secret END,
+      core_state = CASE WHEN p_target[n] = 'interrupted' THEN p_core_state[n] WHEN NOT p_is_terminal[n] THEN r.core_state END,
+      tool_results = p_tool_results[n]
+    FROM ${applied} AND ${is("r.task_uuid", "p_uuid[n]")}
+      AND (p_target[n] = 'interrupted' OR p_new_run_id[n] IS NOT NULL OR (p_is_terminal[n] AND ${isKept}));
+    DELETE FROM task_requests r USING ${applied} AND ${
   is("r.task_uuid", "p_uuid[n]")
 } AND p_is_terminal[n] AND NOT ${isKept};
+  END IF;
   IF ${hasAny("p_stop_reason")} THEN
     INSERT INTO core_stops (run_id, task_uuid, reason, due_at)
     SELECT t.run_id, t.uuid, p_stop_reason[n], p_at[n] FROM tasks t, ${applied}
@@ -208,7 +229,7 @@ BEGIN
   END IF;
 
   RETURN QUERY WITH timed AS (
-    SELECT t.*, n, coalesce(p_tokens[n]::bigint[], t.usage[1:5]) AS reported, t.usage[6:11] AS booked, CASE
+    SELECT t.uuid, t.sub, t.assistant_id, t.model, n, coalesce(p_tokens[n]::bigint[], t.usage[1:5]) AS reported, t.usage[6:11] AS booked, CASE
       WHEN t.status = 'processing' AND p_target[n] <> 'processing'
         THEN t.active_us + (extract(epoch FROM p_at[n]) * 1000000)::bigint
       WHEN t.status <> 'processing' AND p_target[n] = 'processing'
@@ -217,7 +238,7 @@ BEGIN
       p_books_usage[n] AND (
         p_is_terminal[n] OR (p_target[n] = 'interrupted' AND (p_tokens[n] IS NOT NULL OR t.usage IS NOT NULL))
       ) AS is_booked
-    FROM tasks t, ${applied} AND ${is("t.uuid", "p_uuid[n]")}
+    FROM tasks t, ${applied} AND ${is("t.uuid", "p_uuid[n]")} ${once}
   ), counted AS MATERIALIZED (
     SELECT *, CASE WHEN is_booked AND reported IS NOT NULL THEN ARRAY[
         greatest(reported[1] - coalesce(booked[1], 0), 0), greatest(reported[2] - coalesce(booked[2], 0), 0),

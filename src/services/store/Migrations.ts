@@ -65,7 +65,15 @@ const replaceFunctions: ReadonlyArray<string> = []
 /** A small migration is a list of statements here, a long one a file. */
 const core: Tables = {
   name: "core",
-  migrations: [First.statements, narrowUsageOutbox, leaveLastEvents, dropChecks, separateActive, replaceFunctions],
+  migrations: [
+    First.statements,
+    narrowUsageOutbox,
+    leaveLastEvents,
+    dropChecks,
+    separateActive,
+    replaceFunctions,
+    replaceFunctions
+  ],
   functions
 }
 
