@@ -1,12 +1,13 @@
 /**
  * Create requests per second, compared with fastify and postgres.js doing the same insert and JWT check. Both run
- * alternately, each on its own database of one Postgres. Ours also dispatches every task to a core; the peer does not.
+ * alternately, each on its own database of one Postgres. Ours also dispatches every task to a core; the peer does not. Both begin
+ * with `warmUp` seconds that do not count, in which V8 compiles: `npm run bench -- [rounds] [seconds] [warmUp]` (5, 5 and 20).
  */
 import { jwtSecret, Service } from "../kit/Service.ts"
 import { compare, numbersOf, startBench, startScript } from "./bench.ts"
 import { measureCreates } from "./creates.ts"
 
-const { rounds, seconds } = numbersOf({ rounds: 5, seconds: 5 })
+const { rounds, seconds, warmUp } = numbersOf({ rounds: 5, seconds: 5, warmUp: 20 })
 
 const bench = await startBench()
 // A run would be kept for each task.
@@ -18,6 +19,10 @@ const DATABASE_URL = await bench.database.makeDatabase("peer")
 await (await Service.start({ DATABASE_URL, CORE_URL: bench.core.url })).stop()
 const peer = await startScript("peer.ts", { DATABASE_URL, JWT_SECRET: jwtSecret })
 
+if (warmUp > 0) {
+  await measureCreates(ours.url, ours.process.pid!, warmUp)
+  await measureCreates(peer.url, peer.pid, warmUp)
+}
 await compare(
   "create",
   rounds,
