@@ -31,7 +31,8 @@ export default {
   plugins: [httpWithoutUndici],
   // rolldown loses the names that a dynamically imported module re-exports from CommonJS.
   resolve: { alias: { "./Undici.js": "undici", "@effect/platform-node/Undici": "undici" } },
-  // Effect names its fields by constants: as literals they are found faster, which is 4 % of the CPU of a task. Some are made of others.
+  // Effect names its fields by constants: as literals they are found faster, which is 4 % of the CPU of a task. Some constants are made
+  // of others, so there are several passes.
   optimization: { inlineConst: { mode: "all", pass: 3 } },
   output: { dir: "dist/bin", comments: { jsdoc: false } }
 }

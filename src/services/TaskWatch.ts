@@ -2,7 +2,7 @@
  * Waits for changes of a task, as a long poll or as a stream of its events. A waiting request costs a fiber; it queries
  * the database only after a notification.
  */
-import { Array, Context, type Duration, Effect, Exit, Function, Layer, Option, Stream } from "effect"
+import { Array, Context, type Duration, Effect, Exit, Layer, Stream } from "effect"
 import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
 import type { TooManyWaiting } from "../domain/TaskErrors.ts"
@@ -22,12 +22,15 @@ export interface WatchedEvent extends RecordedEvent {
 }
 
 export class TaskWatch extends Context.Service<TaskWatch, {
-  /** Completes with true when the task `isEnough` or was deleted; with false after `timeout`, or when the node drains. */
+  /**
+   * Completes when `isEnough` is or has been true of the task since it was read, when it is deleted, after `timeout`, or when the node
+   * drains.
+   */
   readonly until: (
     task: TaskHead,
     isEnough: (task: TaskHead) => boolean,
     timeout: Duration.Duration
-  ) => Effect.Effect<boolean, TooManyWaiting | StoreUnavailable>
+  ) => Effect.Effect<void, TooManyWaiting | StoreUnavailable>
   /**
    * The events of the task after `revision`, past and future. The stream ends after the terminal event. With `includesText`
    * the newest of the progress events that are read together has the text of the turn, unless the stream had it before. It is
@@ -51,10 +54,9 @@ const makeUntil = Effect.gen(function*() {
       let wake: Wake = "changed"
       while (wake === "changed") {
         const [present] = yield* reads.heads([uuid])
-        if (present === undefined || isEnough(present)) return true
+        if (present === undefined || isEnough(present)) return
         wake = yield* awaitWake
       }
-      return wake === "enough"
     }
   )
 
@@ -62,11 +64,13 @@ const makeUntil = Effect.gen(function*() {
     function*(...[task, isEnough, timeout]: Parameters<TaskWatch["Service"]["until"]>) {
       yield* waiting.checkLimit(task.sub)
       // Subscribe before the first read, so that no change falls between the two.
-      const awaitWake = yield* waiting.subscribe(task.uuid, task.sub, isEnough)
-      return Option.getOrElse(
-        yield* Effect.timeoutOption(wait(task.uuid, isEnough, awaitWake), timeout),
-        Function.constFalse
+      const awaitWake = yield* waiting.subscribe(
+        task.uuid,
+        task.sub,
+        // A change that the caller knows already may be published late.
+        (changed) => changed.revision >= task.revision && isEnough(changed)
       )
+      yield* Effect.timeoutOption(wait(task.uuid, isEnough, awaitWake), timeout)
     },
     Effect.scoped
   )

@@ -166,15 +166,20 @@ describe("the cost of a task", () => {
       return row!.calls
     }
     const token = await mint("waits")
-    const { uuid } = (await service.create(token, "x")).body
-    const run = await system.runOf(uuid)
-    const before = await reads()
-    const waited = service.call("GET", `/api/tasks/${uuid}?wait=10`, token)
-    // Once before it waits, and once when it is sure to be notified of changes.
-    await eventually(reads, (now) => now - before === 2)
-    await complete(run, "done")
-    assert.deepStrictEqual((await waited).body.turn, turnOf("done"))
-    assert.strictEqual(await reads() - before, 3)
+    const countReads = async () => {
+      const { uuid } = (await service.create(token, "x")).body
+      const run = await system.runOf(uuid)
+      const before = await reads()
+      const waited = service.call("GET", `/api/tasks/${uuid}?wait=10`, token)
+      // Once before it waits, and once when it is sure to be notified of changes.
+      const waiting = await eventually(reads, (now) => now >= before + 2)
+      await complete(run, "done")
+      assert.deepStrictEqual((await waited).body.turn, turnOf("done"))
+      return await reads() - waiting
+    }
+    // The check of watched tasks, each 5 s, may read it too.
+    const counts = [await countReads(), await countReads()]
+    assert.strictEqual(Math.min(...counts), 1, counts.join(" and "))
   })
 })
 

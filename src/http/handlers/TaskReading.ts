@@ -4,13 +4,12 @@ import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Writable } from "../../domain/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
-import type { Principal } from "../../domain/Principal.ts"
 import { isTerminal, type Task, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
 import { type Client, makeClient, SentTurns, slicesOf } from "../../services/SentTurns.ts"
 import { TaskLinks } from "../../services/store/TaskLinks.ts"
-import type { RecordedEvent } from "../../services/store/TaskReads.ts"
+import type { RecordedEvent, TaskOutline } from "../../services/store/TaskReads.ts"
 import { TaskRequests } from "../../services/TaskRequests.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/TaskWatch.ts"
@@ -109,15 +108,13 @@ export const makeSend = Effect.map(
   }
 )
 
-/** Reads a task that the caller owns. A large turn is shared with others who read it at the same time. */
-const makeRead = Effect.gen(function*() {
+/** Returns a function that reads the turn of an outline without one. It is shared with others who read it at the same time. */
+const makeComplete = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const sent = yield* SentTurns
   const readLarge = yield* sent.share(({ sub, uuid }) => tasks.get(RpcRequests.reader(sub), uuid))
-  return Effect.fnUntraced(function*(client: Client, principal: Principal, uuid: string) {
-    const task = yield* tasks.getOutline(principal, uuid)
-    return task.turn === null && task.turnBytes > 0 ? yield* readLarge(client, task) : task
-  })
+  return (client: Client, outline: TaskOutline) =>
+    outline.turn === null && outline.turnBytes > 0 ? readLarge(client, outline) : Effect.succeed(outline)
 })
 
 export const make = Effect.gen(function*() {
@@ -125,7 +122,7 @@ export const make = Effect.gen(function*() {
   const watch = yield* TaskWatch
   const toPieces = yield* makeRender(TaskView.toPieces)
   const links = yield* TaskLinks
-  const read = yield* makeRead
+  const complete = yield* makeComplete
   const send = yield* makeSend
 
   const get = Effect.fnUntraced(
@@ -143,19 +140,19 @@ export const make = Effect.gen(function*() {
       const isEnough = (task: TaskHead) =>
         isTerminal(task.status) || task.status === "interrupted" || (ifNoneMatch !== undefined && !isKnown(task))
 
-      let current = head
-      if (head !== undefined && Duration.isPositive(wait) && !isEnough(head)) {
-        const token = yield* CurrentToken
-        const hasChanged = yield* Effect.raceFirst(watch.until(head, isEnough, wait), Effect.as(token.ended, false))
-        yield* token.check
-        current = hasChanged ? undefined : yield* tasks.getHead(principal, uuid)
-      }
       const notModified = (task: TaskHead) =>
         HttpServerResponse.empty({ status: 304, headers: headersOf(task, includesWaitingOn) })
-      if (current !== undefined && isKnown(current)) return notModified(current)
+      if (head !== undefined && Duration.isPositive(wait) && !isEnough(head)) {
+        const token = yield* CurrentToken
+        yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
+        yield* token.check
+      } else if (head !== undefined && isKnown(head)) {
+        return notModified(head)
+      }
+      const outline = yield* tasks.getOutline(principal, uuid)
+      if (isKnown(outline)) return notModified(outline)
       const client = makeClient()
-      const task = yield* read(client, principal, uuid)
-      if (isKnown(task)) return notModified(task)
+      const task = yield* complete(client, outline)
       return send(client, yield* toPieces(task, wanted), headersOf(task, includesWaitingOn))
     },
     Effect.catchTags(readErrors)

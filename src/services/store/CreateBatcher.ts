@@ -58,7 +58,7 @@ export const make = Effect.gen(function*() {
       const query = statement(inserts.some(isLarge))
       return rows(query, query.bind(inserts), query.longTexts(inserts))
     },
-    // `create_tasks` locks the user.
+    // `create_tasks` locks the user, and counts once for rows of a user that follow one another.
     lockOf: ({ task }) => task.principal.sub,
     laneOf: (insert) => isLarge(insert) ? "large" : "batch",
     lengthOf: ({ length }) => length

@@ -15,7 +15,7 @@ const byIndex = `LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin =
 /** A lookup in the index for each row. To read the whole index and compare looks as cheap while the table is nearly empty, and `=` allows it. */
 const is = (column: string, value: string) => `${column} = ANY (ARRAY[${value}])`
 
-/** Keeps the planner from repeating the expressions of a subquery wherever its columns are used: most of a call is their preparation. */
+/** Keeps the planner from copying the expressions of a subquery to each place that uses its columns: to prepare them is most of a call. */
 const once = "OFFSET 0"
 
 /** Whether an array has an element that is not null. */
@@ -38,8 +38,8 @@ DECLARE
   active integer;
   claims uuid[];
   fingerprints text[];
-  firsts integer[];
-  first integer;
+  leaders integer[];
+  leader integer;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('async-task-service:' || sub, 0)) FROM unnest(p_sub) AS sub;
   -- Counted once for a user: entries of ended tasks, which a long transaction keeps, make a count slow.
@@ -51,7 +51,7 @@ BEGIN
   INTO counts FROM generate_subscripts(p_uuid, 1) AS n;
   IF ${hasAny("p_key")} THEN
     SELECT array_agg(claim ORDER BY n), array_agg(fingerprint ORDER BY n), array_agg(first ORDER BY n)
-    INTO claims, fingerprints, firsts FROM (
+    INTO claims, fingerprints, leaders FROM (
       SELECT n, claimed.task_uuid AS claim, claimed.fingerprint, CASE WHEN p_key[n] IS NOT NULL
         THEN min(n) FILTER (WHERE claimed.task_uuid IS NULL) OVER (PARTITION BY p_sub[n], p_key[n]) END AS first
       FROM generate_subscripts(p_uuid, 1) AS n LEFT JOIN LATERAL (
@@ -63,16 +63,16 @@ BEGIN
   END IF;
   FOR n IN 1 .. cardinality(p_uuid) LOOP
     active := coalesce(counts[n], active);
-    first := coalesce(firsts[n], n);
+    leader := coalesce(leaders[n], n);
     IF claims[n] IS NOT NULL THEN
       uuids[n] := claims[n];
       outcomes[n] := CASE WHEN fingerprints[n] = p_fingerprint[n] THEN 'replayed' ELSE 'key_reused' END;
-    ELSIF first < n THEN
+    ELSIF leader < n THEN
       -- The first of the rows with one key decides for the others.
-      uuids[n] := p_uuid[first];
+      uuids[n] := p_uuid[leader];
       outcomes[n] := CASE
-        WHEN outcomes[first] <> 'created' THEN outcomes[first]
-        WHEN p_fingerprint[first] = p_fingerprint[n] THEN 'replayed'
+        WHEN outcomes[leader] <> 'created' THEN outcomes[leader]
+        WHEN p_fingerprint[leader] = p_fingerprint[n] THEN 'replayed'
         ELSE 'key_reused' END;
     ELSIF active >= p_max_active[n] THEN
       outcomes[n] := 'too_many_active_tasks';

@@ -7,10 +7,7 @@ import { Counts } from "../limits/Counts.ts"
 /** Maximum waiting requests of one user on one node. */
 const maxWaiting = 1000
 
-/**
- * Why a wait ends: a notification; one of a change on this node after which the task `isEnough`; or the node drains, which no
- * wait outlives.
- */
+/** Why a wait ends: a notification, or one of a change on this node that made `isEnough` true, or this node stops. */
 export type Wake = "changed" | "enough" | "draining"
 
 export class WaitingRequests extends Context.Service<WaitingRequests, {

@@ -1,0 +1,41 @@
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Fiber, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { TestClock } from "effect/testing"
+import type { TaskHead } from "../../src/domain/Task.ts"
+import * as RevocationRepositoryMemory from "../../src/services/store/RevocationRepositoryMemory.ts"
+import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
+import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import * as TaskStoreMemory from "../../src/services/store/TaskStoreMemory.ts"
+import { TaskWatch } from "../../src/services/TaskWatch.ts"
+import { commit, stored } from "../kit/StoredTasks.ts"
+import { layerFormats } from "../kit/WebhookStoreContract.ts"
+
+const layerStores = TaskStoreMemory.layer.pipe(
+  Layer.provide(layerFormats),
+  Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer])
+)
+
+layer(
+  TaskWatch.layer.pipe(Layer.provideMerge(layerStores), Layer.provideMerge(SecureRandom.layerWebCrypto))
+)("a wait for a change", (it) => {
+  it.effect("ends with a change of this node, but not with one that its caller knew when it is published late", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const watch = yield* TaskWatch
+      const { publish } = yield* TaskNotifications
+      const { uuid } = yield* stored()
+      yield* commit(uuid, "Accepted")
+      const [accepted] = yield* reads.heads([uuid])
+      yield* commit(uuid, "Progressed")
+      const [known] = yield* reads.heads([uuid])
+      const isNew = ({ revision }: TaskHead) => revision !== known!.revision
+      const waiting = yield* Effect.forkChild(watch.until(known!, isNew, Duration.seconds(30)))
+      yield* TestClock.adjust(1)
+      yield* publish(uuid, accepted)
+      yield* TestClock.adjust(1)
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* commit(uuid, "Progressed")
+      yield* Fiber.join(waiting)
+    }))
+})
