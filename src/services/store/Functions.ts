@@ -42,13 +42,6 @@ DECLARE
   leader integer;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('async-task-service:' || sub, 0)) FROM unnest(p_sub) AS sub;
-  -- Counted once for a user: entries of ended tasks, which a long transaction keeps, make a count slow.
-  SELECT array_agg(CASE WHEN p_sub[n] IS DISTINCT FROM p_sub[n - 1] THEN (
-      SELECT count(*) FROM (
-        SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
-      ) AS found
-    ) END ORDER BY n)
-  INTO counts FROM generate_subscripts(p_uuid, 1) AS n;
   IF ${hasAny("p_key")} THEN
     SELECT array_agg(claim ORDER BY n), array_agg(fingerprint ORDER BY n), array_agg(first ORDER BY n)
     INTO claims, fingerprints, leaders FROM (
@@ -61,8 +54,15 @@ BEGIN
       ) AS claimed ON true
     ) AS known;
   END IF;
+  -- Not counted for each row, nor for replays: entries of ended tasks, which a long transaction keeps, make a count slow.
+  SELECT array_agg(CASE WHEN claims[n] IS NULL AND (p_sub[n] IS DISTINCT FROM p_sub[n - 1] OR claims[n - 1] IS NOT NULL) THEN (
+      SELECT count(*) FROM (
+        SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
+      ) AS found
+    ) END ORDER BY n)
+  INTO counts FROM generate_subscripts(p_uuid, 1) AS n;
   FOR n IN 1 .. cardinality(p_uuid) LOOP
-    active := coalesce(counts[n], active);
+    active := CASE WHEN p_sub[n] IS DISTINCT FROM p_sub[n - 1] THEN counts[n] ELSE coalesce(active, counts[n]) END;
     leader := coalesce(leaders[n], n);
     IF claims[n] IS NOT NULL THEN
       uuids[n] := claims[n];
