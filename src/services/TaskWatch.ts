@@ -23,8 +23,8 @@ export interface WatchedEvent extends RecordedEvent {
 
 export class TaskWatch extends Context.Service<TaskWatch, {
   /**
-   * Completes when `isEnough` is or has been true of the task since it was read, when it is deleted, after `timeout`, or when the node
-   * drains.
+   * Completes when `isEnough` is true of the task, or was after a change of this node; when the task is deleted, after `timeout`, or
+   * when the node drains.
    */
   readonly until: (
     task: TaskHead,
@@ -68,7 +68,7 @@ const makeUntil = Effect.gen(function*() {
         task.uuid,
         task.sub,
         // A change that the caller knows already may be published late.
-        (changed) => changed.revision >= task.revision && isEnough(changed)
+        (changed) => changed.revision > task.revision && isEnough(changed)
       )
       yield* Effect.timeoutOption(wait(task.uuid, isEnough, awaitWake), timeout)
     },

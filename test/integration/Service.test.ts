@@ -1,4 +1,4 @@
-import { assert, describe, it } from "vitest"
+import { assert, beforeAll, describe, it } from "vitest"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -130,8 +130,10 @@ describe("the active-task limit", () => {
 })
 
 describe("the cost of a task", () => {
+  const ofThisDatabase = "dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"
+  beforeAll(() => system.database.query("CREATE EXTENSION pg_stat_statements"))
+
   it("is at most 3 statements from create to completed", async () => {
-    await system.database.query("CREATE EXTENSION pg_stat_statements")
     const count = 25
     await system.database.query("SELECT pg_stat_statements_reset()")
     const tokens = await Promise.all(Array.from({ length: count }, (_, n) => mint(`cost-${n}`)))
@@ -150,7 +152,7 @@ describe("the cost of a task", () => {
     // Periodic statements do not grow with the number of tasks.
     const statements = await system.database.query<{ calls: number; query: string }>(
       `SELECT calls::int, query FROM pg_stat_statements
-      WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND toplevel AND calls >= ${count}`
+      WHERE ${ofThisDatabase} AND toplevel AND calls >= ${count}`
     )
     const calls = statements.reduce((sum, statement) => sum + statement.calls, 0)
     assert.isAtMost(calls / count, 3, statements.map(({ calls, query }) => `${calls} ${query.slice(0, 60)}`).join("\n"))
@@ -161,7 +163,7 @@ describe("the cost of a task", () => {
     const reads = async () => {
       const [row] = await system.database.query<{ calls: number }>(
         `SELECT coalesce(sum(calls), 0)::int AS calls FROM pg_stat_statements
-        WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query LIKE 'SELECT found.*%'`
+        WHERE ${ofThisDatabase} AND query LIKE 'SELECT found.*%'`
       )
       return row!.calls
     }

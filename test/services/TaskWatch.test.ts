@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
 import type { TaskHead } from "../../src/domain/Task.ts"
@@ -29,13 +29,18 @@ layer(
       const [accepted] = yield* reads.heads([uuid])
       yield* commit(uuid, "Progressed")
       const [known] = yield* reads.heads([uuid])
-      const isNew = ({ revision }: TaskHead) => revision !== known!.revision
+      const isNew = ({ handOvers, revision }: TaskHead) =>
+        revision !== known!.revision || handOvers !== known!.handOvers
       const waiting = yield* Effect.forkChild(watch.until(known!, isNew, Duration.seconds(30)))
       yield* TestClock.adjust(1)
       yield* publish(uuid, accepted)
+      // Hand-overs change without a revision.
+      yield* publish(uuid, { ...known!, handOvers: 1 })
       yield* TestClock.adjust(1)
       assert.isUndefined(waiting.pollUnsafe())
-      yield* commit(uuid, "Progressed")
-      yield* Fiber.join(waiting)
+      // The row is not read again to see whether it is enough: it is not.
+      yield* publish(uuid, { ...known!, revision: known!.revision + 1 })
+      yield* TestClock.adjust(1)
+      assert.isDefined(waiting.pollUnsafe())
     }))
 })

@@ -108,7 +108,7 @@ export const makeSend = Effect.map(
   }
 )
 
-/** Returns a function that reads the turn of an outline without one. It is shared with others who read it at the same time. */
+/** Returns a function that reads a task whose outline lacks its large turn, together with others who read it at the same time. */
 const makeComplete = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const sent = yield* SentTurns
