@@ -24,8 +24,8 @@ const claim = query(
   )) RETURNING sub`
 )
 
-/** Tasks that one statement counts, shared among its users. The length of a text is read without the text. */
-const countedTasks = 5000
+/** Tasks that one statement counts in some milliseconds, shared among its users. The length of a text is read without the text. */
+const countedTasks = 500
 const Page = Schema.Struct({
   ...UserStorage.mapFields(Struct.pick(["sub", "bytes", "tasks"])).fields,
   at: Schema.NullOr(Timestamp),
