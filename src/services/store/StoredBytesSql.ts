@@ -13,7 +13,7 @@ const Sub = Schema.Struct({ sub: Schema.String })
 const pause = "greatest(known.tasks * ($3::float8 * interval '1 millisecond'), interval '5 seconds')"
 
 const noteActive = `INSERT INTO stored_bytes AS known (sub, due_at)
-  SELECT DISTINCT sub, ${moment("$2")} FROM tasks WHERE created_at >= ${moment("$1")} ORDER BY sub
+  SELECT sub, ${moment("$2")} FROM tasks WHERE created_at >= ${moment("$1")} GROUP BY sub ORDER BY sub
   ON CONFLICT (sub) DO UPDATE SET due_at = least(known.due_at, known.counted_at + ${pause})
   WHERE known.due_at > known.counted_at + ${pause}`
 
