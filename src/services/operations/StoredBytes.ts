@@ -19,7 +19,7 @@ const lease = Duration.minutes(10)
 const recount = Duration.days(1)
 const claimed = 100
 /** Before each statement that counts, so that those of requests are not slowed by a long row of them. */
-const spacing = Duration.millis(5)
+const spacing = Duration.millis(1)
 /**
  * Milliseconds between two counts of a user who creates tasks, for each task that the count reads: without a limit, counts are little
  * beside what creates the tasks.
