@@ -91,8 +91,8 @@ const freshProof = "1 day"
  */
 export const recordOutcomes = `WITH outcome AS (
     SELECT * FROM unnest(
-      $1::uuid[], $2::int4[], $3::int4[], $4::float8[], $5::int4[], $6::int4[], $7::text[], $8::float8[]
-    ) AS o (task_uuid, revision, attempt, ended, duration, response_status, error, next)
+      $1::uuid[], $2::int4[], $3::int4[], $4::float8[], $5::int4[], $6::int4[], $7::text[], $8::float8[], $9::text[]
+    ) AS o (task_uuid, revision, attempt, ended, duration, response_status, error, next, origin)
   ), recorded AS (
     UPDATE webhook_attempts a
     SET duration_ms = o.duration, response_status = o.response_status, error = o.error
@@ -101,9 +101,8 @@ export const recordOutcomes = `WITH outcome AS (
     SELECT DISTINCT ON (task_uuid, revision) * FROM outcome
     ORDER BY task_uuid, revision, error IS NULL DESC, attempt DESC
   ), reached AS (
-    SELECT d.origin, bool_or(o.response_status IS NOT NULL) AS has_responded, max(o.ended) AS ended
-    FROM outcome o JOIN webhook_deliveries d USING (task_uuid, revision)
-    WHERE o.error IS DISTINCT FROM 'not_sent' GROUP BY d.origin
+    SELECT origin, bool_or(response_status IS NOT NULL) AS has_responded, max(ended) AS ended
+    FROM outcome WHERE error IS DISTINCT FROM 'not_sent' GROUP BY origin
   ), proven AS (
     INSERT INTO webhook_origins AS w (origin, proven_at)
     SELECT origin, ${moment("ended")} FROM reached r WHERE has_responded AND NOT EXISTS (

@@ -82,6 +82,7 @@ export interface Claim {
 }
 
 export interface AttemptOutcome extends DeliveryKey {
+  readonly origin: string
   readonly attempt: number
   readonly endedAt: Timestamp
   /** Milliseconds. */

@@ -165,16 +165,11 @@ const recordOutcome = ({ deliveries: rows }: MemoryTables["Service"], outcome: A
 }
 
 /** An origin is proven if one of the attempts had a response. */
-const prove = (
-  { deliveries: rows, provenOrigins }: MemoryTables["Service"],
-  outcomes: ReadonlyArray<AttemptOutcome>
-) => {
+const prove = ({ provenOrigins }: MemoryTables["Service"], outcomes: ReadonlyArray<AttemptOutcome>) => {
   const made = outcomes.filter(({ error }) => error !== "not_sent")
   for (const isProven of [false, true]) {
-    for (const outcome of made.filter(({ responseStatus }) => (responseStatus !== null) === isProven)) {
-      const origin = rows.get(deliveryId(outcome))?.origin
-      if (origin === undefined) continue
-      if (isProven) provenOrigins.set(origin, outcome.endedAt)
+    for (const { endedAt, origin } of made.filter(({ responseStatus }) => (responseStatus !== null) === isProven)) {
+      if (isProven) provenOrigins.set(origin, endedAt)
       else provenOrigins.delete(origin)
     }
   }

@@ -20,7 +20,8 @@ const bindOutcomes = (outcomes: ReadonlyArray<AttemptOutcome>) => [
   array(outcomes.map(({ duration }) => duration), int4),
   array(outcomes.map(({ responseStatus }) => responseStatus), int4),
   array(outcomes.map(({ error }) => error), text),
-  array(outcomes.map(({ nextAttemptAt }) => nextAttemptAt), float8)
+  array(outcomes.map(({ nextAttemptAt }) => nextAttemptAt), float8),
+  array(outcomes.map(({ origin }) => origin), text)
 ]
 
 export const layer = Layer.effect(

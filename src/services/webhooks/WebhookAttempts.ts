@@ -48,13 +48,14 @@ const makeEnd = Effect.gen(function*() {
     response: Response,
     onOutcome: (outcome: AttemptOutcome) => void
   ): Effect.Effect<void> => {
-    const { attempt, isLast, revision, taskId } = delivery
+    const { attempt, isLast, origin, revision, taskId } = delivery
     const endedAt = fromNanos(clock.currentTimeNanosUnsafe())
     const duration = monotonicMillisOf(clock) - begun
     Metrics.webhookAttempts.record(duration / 1000, response.error ?? "delivered")
     const report = (delay: Duration.Duration | undefined) => {
       const nextAttemptAt = delay === undefined ? null : plus(endedAt, delay)
-      onOutcome({ taskId, revision, attempt, endedAt, duration: Math.round(duration), ...response, nextAttemptAt })
+      const made = { attempt, endedAt, duration: Math.round(duration), ...response, nextAttemptAt }
+      onOutcome({ taskId, revision, origin, ...made })
     }
     if (response.error !== null && !isLast) {
       return Effect.andThen(logAttempt(delivery, response.error), Effect.map(nextDelay(attempt), report))
