@@ -218,7 +218,7 @@ describe("an assistant on a model", () => {
       assert.deepStrictEqual([task.status, task.error], ["failed", error])
       assert.notInclude(JSON.stringify(task), "secret")
     }
-    assert.include(service.output, "secret words")
+    await service.logged(/secret words/)
     assert.notInclude(service.output, "key-of-the-provider")
     const unknown = await ended(await create("x", { assistant_id: 21 }))
     assert.strictEqual(unknown.error, "Assistant is not available")
@@ -275,7 +275,7 @@ describe("an assistant on a model", () => {
   it("reloads its file when it changes, and ignores an invalid one", async () => {
     fs.writeFileSync(file, definitions(mock.url, "  - color: red\n"))
     assert.strictEqual((await ended(await create("hello broken"))).status, "completed")
-    await eventually(async () => service.output, (output) => /assistants\.yaml:\d+: assistants\.1\./.test(output))
+    await service.logged(/assistants\.yaml:\d+: assistants\.1\./)
     fs.writeFileSync(
       file,
       definitions(mock.url, `  - { id: 21, name: New, llm_models: [{ id: 1, base_url: "${mock.url}", model: new }] }\n`)

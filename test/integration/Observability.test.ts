@@ -251,7 +251,7 @@ describe("an unavailable collector", () => {
       LOG_LEVEL: "Info"
     })
     await runTask(system, {}, true)
-    await eventually(async () => system.service.output, (output) => /telemetry export to \S+ fails/.test(output))
+    await system.service.logged(/telemetry export to \S+ fails/)
     const token = await mint("ben")
     for (let count = 0; count < 50; count++) assert.strictEqual((await system.service.get(token, "x")).status, 404)
     const startedAt = performance.now()

@@ -118,6 +118,11 @@ export class Service {
     return service
   }
 
+  /** Waits until a line is in the output: a response can arrive sooner than what was logged before it. */
+  logged(line: RegExp): Promise<string> {
+    return eventually(async () => this.output, (output) => line.test(output))
+  }
+
   async call(
     method: string,
     address: string,

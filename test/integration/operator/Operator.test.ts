@@ -66,7 +66,7 @@ describe("what operators see", () => {
       turn: { output: [], messages: [canary], metadata: {} },
       pending_tool_calls: calls
     })
-    assert.match(open.output, /an operator read the content of a task/)
+    await open.logged(/an operator read the content of a task/)
     assert.strictEqual((await open.call("GET", `/internal/operator/tasks/${uuid}/content`, readToken)).status, 403)
   })
 
@@ -184,7 +184,7 @@ describe("what operators change", () => {
     await system.core.stopped(run)
     assert.strictEqual((await post(`/tasks/${uuid}/cancel`)).status, 409)
     assert.strictEqual((await post("/tasks/nothing/cancel")).status, 404)
-    assert.match(service.output, /an operator canceled a task/)
+    await service.logged(/an operator canceled a task/)
   })
 
   it("redelivers webhooks by id and by filter, after counting them", async () => {
@@ -244,7 +244,7 @@ describe("what operators change", () => {
       ({ length }) => length === 1
     )
     assert.strictEqual((await post("/deliveries/redeliver", { ids: [`${uuid}-1`] })).status, 503)
-    assert.match(service.output, /an operator redelivered webhooks, which did not end as it should/)
+    await service.logged(/an operator redelivered webhooks, which did not end as it should/)
     await lock
   })
 

@@ -66,7 +66,7 @@ describe("the commands of operators", () => {
     assert.strictEqual((await run("nodes", "drain")).out, "The node is drained.")
     assert.match((await run("nodes", "list")).out, /^INSTANCE +NODE .*\n[0-9a-f-]{36} +127.0.0.1:\d+ .* self, drained$/)
     assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 503)
-    assert.match(service.output, /draining: an operator asked for it[^]*an operator wants a node to be drained/)
+    await service.logged(/draining: an operator asked for it[^]*an operator wants a node to be drained/)
     assert.match((await run("doctor")).out, / is not ready: membership: drained$/m)
     const { instance } = members[0]
     assert.deepStrictEqual(await json("nodes", "take-in", instance), { instance, wanted: "taken_in" })
