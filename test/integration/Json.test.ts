@@ -233,7 +233,7 @@ describe("the last event of a run", () => {
 
   it("is logged when it does not say whose it is", async () => {
     assert.strictEqual((await sendEvent(`{"type":"completed","turn":`)).status, 422)
-    await eventually(async () => service.output, (text) => text.includes("does not say whose it is"))
+    await service.logged(/does not say whose it is/)
   })
 
   it("fails its task when it is not valid, and no other event does", async () => {

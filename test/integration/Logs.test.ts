@@ -2,7 +2,7 @@ import { afterAll, assert, describe, it, onTestFinished } from "vitest"
 import { Collector } from "../kit/Collector.ts"
 import { openDatabase } from "../kit/databases.ts"
 import { report, ScriptedCore } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { freePort, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 
 interface Line {
@@ -114,7 +114,7 @@ describe("the log in production", () => {
       "process.on('SIGUSR2', () => process.emitWarning('odd')).on('SIGHUP', () => { throw new Error('bad') })"
     const service = await start({ NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(module)}` })
     service.signal("SIGUSR2")
-    await eventually(async () => service.output, (output) => output.includes("odd"))
+    await service.logged(/odd/)
     await service.stop("SIGHUP")
     assert.strictEqual(service.process.exitCode, 1)
     const [warning, fatal] = linesOf(service.output).slice(-2)

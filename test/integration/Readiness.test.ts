@@ -34,8 +34,7 @@ const until = (service: Service, database: string) =>
   eventually(() => readinessOf(service), (found) => found.database === database)
 
 /** Waits until the monitor has noticed the outage, which a statement may do before it. */
-const untilLogged = (service: Service) =>
-  eventually(async () => service.output, (output) => output.includes("The database is unavailable"))
+const untilLogged = (service: Service) => service.logged(/The database is unavailable/)
 
 describe("a node", () => {
   it("is not ready on a read-only database, and drops its connections", async () => {
@@ -126,7 +125,7 @@ describe("a node", () => {
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
     assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "has a full disk" })
     assert.strictEqual(await availabilityOf(service), "0")
-    await eventually(async () => service.output, (output) => output.includes("statements fail: could not extend file."))
+    await service.logged(/statements fail: could not extend file\./)
     assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "has a full disk" })
     // Whether a client tries again or not.
     await database.query("DROP TRIGGER refuse ON tasks")

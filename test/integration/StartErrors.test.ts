@@ -9,7 +9,7 @@ import { assert, describe, it, onTestFinished } from "vitest"
 import { openDatabase } from "../kit/databases.ts"
 import { diagnose, type Ended, runHere, runToEnd } from "../kit/runToEnd.ts"
 import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
+import { freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 
@@ -335,10 +335,9 @@ describe("a setting", () => {
 
   it("JWT_JWKS_URL that does not respond is reported in one line, and by doctor", async () => {
     const env = await settings({ JWT_SECRET: "", JWT_JWKS_URL: `http://127.0.0.1:${await freePort()}/keys` })
-    const reason = "connect ECONNREFUSED"
     assert.match(await diagnose(env, "keys"), /^FAIL connect ECONNREFUSED/)
     const service = await Service.start(env, Number(env["PORT"]))
-    await eventually(async () => service.output, (output) => output.includes(reason))
+    await service.logged(/connect ECONNREFUSED/)
     await service.stop()
     assert.match(service.output, /WARN .*JWT_JWKS_URL: the keys cannot be fetched: connect ECONNREFUSED/)
     assert.notInclude(service.output, "    at ")

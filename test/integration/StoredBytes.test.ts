@@ -47,7 +47,7 @@ describe("STORED_BYTES", () => {
     const { query } = system.database
     await query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
     await query("SELECT pg_stat_statements_reset()")
-    // The last user's tasks need three pages. All were created in one moment, so that the uuid decides where a page ends.
+    // The last user's tasks need several pages. All were created in one moment, so that the uuid decides where a page ends.
     await query(`WITH made AS (
         INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, completed_at, status, token_id, assistant_id)
         SELECT gen_random_uuid(), 'crowd-' || n, gen_random_uuid(), 60, now(), now(), now(), 'completed', 'token', 1
