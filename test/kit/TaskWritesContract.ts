@@ -255,6 +255,26 @@ export const contract = (it: StoreTests) => {
       assert.notStrictEqual(taskId, made[0]!.taskId)
     }))
 
+  it.effect("counts active tasks across a repeated key in between", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const ended = yield* makeTask()
+      const create = Effect.fnUntraced(function*(given?: typeof claim) {
+        const task = yield* makeTask({ principal: ended.principal })
+        return yield* writes.create(task, 1, given).pipe(
+          Effect.match({
+            onFailure: ({ _tag }) => _tag,
+            onSuccess: ({ isReplay }) => isReplay ? "replayed" : "created"
+          })
+        )
+      })
+      yield* writes.create(ended, 1, claim)
+      yield* commit(ended.uuid, "Failed")
+      // They share a statement.
+      const outcomes = yield* Effect.all([create(), create(claim), create()], { concurrency: "unbounded" })
+      assert.deepStrictEqual(outcomes, ["created", "replayed", "TooManyActiveTasks"])
+    }))
+
   it.effect("stores a claim only with its event, per user, and deletes it after a day", () =>
     Effect.gen(function*() {
       const writes = yield* TaskWrites

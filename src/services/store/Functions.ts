@@ -40,13 +40,16 @@ DECLARE
   fingerprints text[];
   leaders integer[];
   leader integer;
+  firsts integer[];
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('async-task-service:' || sub, 0)) FROM unnest(p_sub) AS sub;
   IF ${hasAny("p_key")} THEN
-    SELECT array_agg(claim ORDER BY n), array_agg(fingerprint ORDER BY n), array_agg(first ORDER BY n)
-    INTO claims, fingerprints, leaders FROM (
+    SELECT array_agg(claim ORDER BY n), array_agg(fingerprint ORDER BY n), array_agg(leader ORDER BY n),
+      array_agg(first ORDER BY n)
+    INTO claims, fingerprints, leaders, firsts FROM (
       SELECT n, claimed.task_uuid AS claim, claimed.fingerprint, CASE WHEN p_key[n] IS NOT NULL
-        THEN min(n) FILTER (WHERE claimed.task_uuid IS NULL) OVER (PARTITION BY p_sub[n], p_key[n]) END AS first
+        THEN min(n) FILTER (WHERE claimed.task_uuid IS NULL) OVER (PARTITION BY p_sub[n], p_key[n]) END AS leader,
+        min(n) FILTER (WHERE claimed.task_uuid IS NULL) OVER (PARTITION BY p_sub[n]) AS first
       FROM generate_subscripts(p_uuid, 1) AS n LEFT JOIN LATERAL (
         SELECT * FROM (
           SELECT * FROM idempotency_keys k WHERE k.sub = p_sub[n] AND k.key = p_key[n] LIMIT 1
@@ -54,15 +57,15 @@ BEGIN
       ) AS claimed ON true
     ) AS known;
   END IF;
-  -- Not counted for each row, nor for replays: entries of ended tasks, which a long transaction keeps, make a count slow.
-  SELECT array_agg(CASE WHEN claims[n] IS NULL AND (p_sub[n] IS DISTINCT FROM p_sub[n - 1] OR claims[n - 1] IS NOT NULL) THEN (
+  -- Once for each user with a row that is no replay: entries of ended tasks, which a long transaction keeps, make a count slow.
+  SELECT array_agg(CASE WHEN coalesce(firsts[n] = n, firsts IS NULL AND p_sub[n] IS DISTINCT FROM p_sub[n - 1]) THEN (
       SELECT count(*) FROM (
         SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
       ) AS found
     ) END ORDER BY n)
   INTO counts FROM generate_subscripts(p_uuid, 1) AS n;
   FOR n IN 1 .. cardinality(p_uuid) LOOP
-    active := CASE WHEN p_sub[n] IS DISTINCT FROM p_sub[n - 1] THEN counts[n] ELSE coalesce(active, counts[n]) END;
+    active := coalesce(counts[n], active);
     leader := coalesce(leaders[n], n);
     IF claims[n] IS NOT NULL THEN
       uuids[n] := claims[n];

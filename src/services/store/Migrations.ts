@@ -72,6 +72,7 @@ const core: Tables = {
     dropChecks,
     separateActive,
     replaceFunctions,
+    replaceFunctions,
     replaceFunctions
   ],
   functions
