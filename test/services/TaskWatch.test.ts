@@ -23,7 +23,7 @@ layer(
     Effect.gen(function*() {
       const reads = yield* TaskReads
       const watch = yield* TaskWatch
-      const { publish } = yield* TaskNotifications
+      const { publish, receive } = yield* TaskNotifications
       const { uuid } = yield* stored()
       yield* commit(uuid, "Accepted")
       const [accepted] = yield* reads.heads([uuid])
@@ -40,6 +40,8 @@ layer(
       assert.isUndefined(waiting.pollUnsafe())
       // The row is not read again to see whether it is enough: it is not.
       yield* publish(uuid, { ...known!, revision: known!.revision + 1 })
+      // Nor after a change of another node that follows at once.
+      yield* receive(uuid)
       yield* TestClock.adjust(1)
       assert.isDefined(waiting.pollUnsafe())
     }))

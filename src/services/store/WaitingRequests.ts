@@ -42,7 +42,10 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
     const drained = Latch.makeUnsafe()
     let isDraining = false
 
-    const wake = ({ wakes }: Subscriber, why: Wake) => Queue.offerUnsafe(wakes, isDraining ? "draining" : why)
+    const wake = ({ wakes }: Subscriber, why: Wake) => {
+      // "changed" says nothing that a wake before it does not.
+      if (why !== "changed" || Queue.sizeUnsafe(wakes) === 0) Queue.offerUnsafe(wakes, isDraining ? "draining" : why)
+    }
 
     const enter = (uuid: TaskId, sub: string, isEnough: Subscriber["isEnough"]) =>
       Effect.map(Queue.sliding<Wake>(1), (wakes) => {
