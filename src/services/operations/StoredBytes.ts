@@ -37,15 +37,15 @@ export const StoredBytes = Context.Reference<{ readonly isAbove: (sub: string) =
 const make = Effect.gen(function*() {
   const store = yield* StoredBytesStore
   const { storedBytes: maximum } = yield* Settings
-  let above: ReadonlySet<string> = new Set()
+  let above = new Set<string>()
   let since = plus(yield* now, Duration.negate(firstWindow))
 
-  const nextCount = (countedAt: Timestamp, { bytes, tasks }: Count) =>
+  const keepsMore = ({ bytes }: Count) => maximum !== undefined && bytes > maximum
+
+  const nextCount = (countedAt: Timestamp, count: Count) =>
     plus(
       countedAt,
-      maximum !== undefined && bytes > maximum
-        ? Duration.millis(Math.max(5000, millisPerTask.limited * tasks))
-        : recount
+      keepsMore(count) ? Duration.millis(Math.max(5000, millisPerTask.limited * count.tasks)) : recount
     )
 
   const recountDue = Effect.gen(function*() {
@@ -62,6 +62,11 @@ const make = Effect.gen(function*() {
           whole.map((count) => ({ ...count, countedAt, next: nextCount(countedAt, count) })),
           leasedUntil
         )
+        // Those who were claimed with a user of many tasks need not wait for that count.
+        for (const count of whole) {
+          if (keepsMore(count)) above.add(count.sub)
+          else above.delete(count.sub)
+        }
       }
       counts = counted.filter(({ last }) => last !== null)
     }
