@@ -120,6 +120,7 @@ describe("the backend's response", () => {
     assert.strictEqual((await post(formOf([{}]), alone)).status, 502)
     assert.strictEqual((await fetch(`${alone.url}/api/storage/base`, { headers: { authorization } })).status, 502)
     // One line for both.
+    await alone.logged(/WARN/)
     const lines = alone.output.split("\n").filter((line) => line.includes("WARN"))
     assert.lengthOf(lines, 1)
     assert.match(lines.join(), /The assistant backend is unavailable: connect ECONNREFUSED .*\. Clients get 502$/)

@@ -185,9 +185,10 @@ export class Service {
   async stop(signal: NodeJS.Signals = "SIGTERM") {
     const { exitCode, pid, signalCode } = this.process
     if (exitCode !== null || signalCode !== null || pid === undefined) return
-    const exited = once(this.process, "exit")
+    // After "exit" output may still arrive.
+    const closed = once(this.process, "close")
     process.kill(-pid, signal)
-    await exited
+    await closed
   }
 
   close() {
