@@ -5,7 +5,7 @@
 import { setFlagsFromString } from "node:v8"
 
 /** Percent of what survived the last collection. */
-const percent = 60
+const percent = 40
 
 /** V8 reads the flag at each collection, so it may be set while the process runs. */
 export const limit = () => setFlagsFromString(`--heap-growing-percent=${percent}`)
