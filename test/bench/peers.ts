@@ -1,12 +1,14 @@
 /**
  * The cost of a task beside job queues: `npm run bench:peers -- [rounds] [seconds] [warmUp]` (3, 5 and 25).
  *
- * The contestants take turns within each round, each on a database of its own: this service as it is packaged, with the built-in
- * core and with an external core that completes each run immediately, and graphile-worker, pg-boss and BullMQ behind the HTTP
- * server of `queueShim.ts`, with jobs that do nothing. All are as durable: Postgres waits for its log, and Redis for its own
- * (`appendfsync always`). Without `redis-server` in the path BullMQ is left out. CPU is that of the service and of its database;
- * clients and the external core are not counted. Each contestant first creates and polls for `warmUp` seconds, because V8 compiles for twenty seconds under this load: with 0
- * the figures are those of a service that has just started. Compare ratios within one run only: all share the machine's cores.
+ * The contestants take turns within each round, each on a database of its own: this service as it is packaged, or with
+ * `CHECKOUT=1` from its sources as `npm start` runs them, with the built-in core and with an external core that completes each
+ * run immediately; and graphile-worker, pg-boss and BullMQ behind the HTTP server of `queueShim.ts`, with jobs that do nothing.
+ * All are as durable: Postgres waits for its log, and Redis for its own (`appendfsync always`). Without `redis-server` in the
+ * path BullMQ is left out. CPU is that of the service and of its database; clients and the external core are not counted. Each
+ * contestant first creates and polls for `warmUp` seconds, because V8 compiles for twenty seconds under this load: with 0 the
+ * figures are those of a service that has just started. Compare ratios within one run only: all share the machine's cores. A
+ * disk that stalls decides the p99 of 20 tasks/s.
  */
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
@@ -19,6 +21,9 @@ import { numbersOf, startScript } from "./bench.ts"
 import { cpuOfProcess, cpuOfTree, peakMemory, resetPeakMemory } from "./processes.ts"
 
 const { rounds, seconds, warmUp } = numbersOf({ rounds: 3, seconds: 5, warmUp: 25 })
+const command = process.env["CHECKOUT"] === "1"
+  ? ["--import", "./.check-node.js", "src/runtime/Main.ts"]
+  : ["dist/bin/Cli.js", "serve"]
 const clients = 32
 const pollInterval = 10
 const steadyRate = 20
@@ -193,7 +198,7 @@ const start = async (contestant: Contestant): Promise<Running> => {
     LOG_LEVEL: "Warn",
     ...(core === undefined ? {} : { CORE_URL: core.url })
   }
-  const service = await Service.start(settings, undefined, ["dist/bin/Cli.js", "serve"])
+  const service = await Service.start(settings, undefined, command)
   return {
     url: service.url,
     pid: service.process.pid!,
