@@ -64,8 +64,8 @@ const make = Effect.gen(function*() {
         )
         // Those who were claimed with a user of many tasks need not wait for that count.
         for (const count of whole) {
-          if (keepsMore(count)) above.add(count.sub)
-          else above.delete(count.sub)
+          if (!keepsMore(count)) above.delete(count.sub)
+          else if (above.size < refused) above.add(count.sub)
         }
       }
       counts = counted.filter(({ last }) => last !== null)
