@@ -134,6 +134,19 @@ const token = (sub: string, claims: Readonly<Record<string, unknown>> = {}) =>
     )
   })
 
+/**
+ * Reads the body and announces its length, as a socket's `fetch` does. Without a length, calls of RPC reserve the memory of the
+ * largest one; and Node's `FormData` body rejects unhandled when a response comes before its end.
+ */
+const withLength = (request: Request) => {
+  if (request.body === null || request.headers.has("content-length")) return Promise.resolve(request)
+  return request.arrayBuffer().then((body) => {
+    const headers = new Headers(request.headers)
+    headers.set("content-length", String(body.byteLength))
+    return new Request(request, { method: request.method, body, headers })
+  })
+}
+
 const make = Effect.fnUntraced(function*(options: TestServiceOptions) {
   const { listensAt: url = unusedUrl } = options
   const core = yield* TestCore
@@ -155,7 +168,7 @@ const make = Effect.fnUntraced(function*(options: TestServiceOptions) {
     const request = new Request(input, init)
     const downloaded = backend.download(new URL(request.url))
     if (downloaded !== undefined) return Promise.resolve(downloaded)
-    const response = handler(request)
+    const response = withLength(request).then(handler)
     return request.method === "POST" ? response.then((found) => settle(Effect.as(settled, found))) : response
   }
   return { url, core, webhooks, fetch, token, internalToken, settled }
