@@ -14,7 +14,10 @@ const long = ["test/**/*.long.test.ts", "test/attack/**/*.test.ts"]
 const browser = ["test/integration/console/**/*.test.ts", "test/integration/Docs.test.ts"]
 
 /** Suites of what a user copies or installs: examples and clients. */
-const published = ["test/integration/{ClientPackage,ExampleCores,Examples,PythonClient}.test.ts"]
+const published = [
+  "test/integration/{ClientPackage,ExampleCores,Examples,PythonClient}.test.ts",
+  "test/golden/EffectTypes.test.ts"
+]
 
 /**
  * `unit` runs in memory under TestClock; `integration` runs on a real Postgres that `test/kit/globalSetup.ts` starts once, and so
@@ -28,7 +31,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.{ts,tsx}"],
-          exclude: ["test/integration/**", ...long],
+          exclude: ["test/integration/**", ...long, ...published],
           // Modules are loaded once per worker.
           isolate: false,
           testTimeout: 60_000
