@@ -4,7 +4,7 @@ import * as path from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
 import { definitions, prometheusName } from "../../../src/services/telemetry/Metrics.ts"
-import { expressionsOf, metricsOf } from "./alerts.ts"
+import { expressionsOf, firesAt, metricsOf, rulesOf } from "./alerts.ts"
 
 const deployment = path.resolve(import.meta.dirname, "../../../src/runtime/deployment")
 const read = (file: string) => fs.readFileSync(path.join(deployment, file), "utf8")
@@ -30,6 +30,54 @@ describe("alert rules", () => {
     const expressions = expressionsOf(read("prometheus/alerts.yaml"))
     assert.isAbove(expressions.length, 10)
     assert.deepStrictEqual(unknownIn(expressions), [])
+  })
+
+  /**
+   * By hand: what each rule measures, the worst value that is no reason to wake anybody, and the mildest that is. A rate is of events
+   * a second, an increase of events, a duration of seconds.
+   */
+  const meaning: Readonly<Record<string, readonly [measured: string, quiet: number, loud: number]>> = {
+    TaskServiceDown: [`up{job="async-task-service"}`, 1, 0],
+    TaskDatabaseUnavailable: ["min(db_client_available)", 1, 0],
+    TaskDeadlinesOverdue: ["max(task_deadline_overdue_seconds)", 14, 16],
+    TaskRequestsFail: [`sum(rate(http_server_responses_total{http_response_status_class="5xx"}[5m]))`, 0.09, 0.11],
+    TaskCoreUnavailable: [
+      `sum(rate(core_call_duration_seconds_count{operation="start",outcome!="accepted"}[5m]))`,
+      0.09,
+      0.11
+    ],
+    TaskRunsHandedOver: ["sum(increase(core_runs_handed_over_total[10m]))", 0, 1],
+    TasksNotAccepted: [`sum(increase(task_transitions_total{event="AcceptanceExpired"}[10m]))`, 0, 1],
+    TaskLimitsLate: [
+      "histogram_quantile(0.99, sum by (le) (rate(task_deadline_lateness_seconds_bucket[10m])))",
+      0.9,
+      1.1
+    ],
+    WebhooksLate: [
+      "histogram_quantile(0.99, sum by (le) (rate(webhook_attempt_lateness_seconds_bucket[10m])))",
+      4.9,
+      5.1
+    ],
+    WebhooksOverdue: ["max(webhook_overdue_seconds)", 59, 61],
+    WebhookAttemptsAbandoned: ["increase(webhook_attempts_abandoned_total[1h])", 0, 1],
+    SchedulesMissed: [`sum(increase(schedule_firings_total{outcome="missed"}[10m]))`, 0, 1],
+    SchedulesWithoutToken: [`sum(increase(schedule_firings_total{outcome="failed"}[10m]))`, 0, 1],
+    SchedulesLate: ["histogram_quantile(0.99, sum by (le) (rate(schedule_lateness_seconds_bucket[10m])))", 0.9, 1.1],
+    UsageNotBooked: ["max(usage_booking_age_seconds)", 119, 121],
+    TaskUserStoresMuch: ["max(task_storage_largest_user_bytes)", 10 * 2 ** 30, 10 * 2 ** 30 + 1],
+    TaskClockWrong: ["max by (instance) (abs(clock_offset_seconds))", 0.9, 1.1],
+    TokenRevocationsStale: ["revocation_sync_age_seconds", 9, 11],
+    TaskNodeOverloaded: ["nodejs_eventloop_delay_p99_seconds", 0.24, 0.26]
+  }
+
+  it("fire above their bounds, and not below", () => {
+    const rules = rulesOf(read("prometheus/alerts.yaml"))
+    assert.sameMembers(rules.map(({ alert }) => alert), Object.keys(meaning))
+    for (const rule of rules) {
+      const [measured, quiet, loud] = meaning[rule.alert]!
+      assert.isTrue(rule.expr.startsWith(`${measured} `), `${rule.alert} measures ${measured}: ${rule.expr}`)
+      assert.deepStrictEqual([firesAt(rule, quiet), firesAt(rule, loud)], [false, true], `${rule.alert}: ${rule.expr}`)
+    }
   })
 
   it.skipIf(!isInstalled("promtool"))("and the scrape configuration pass promtool", () => {

@@ -7,9 +7,27 @@ export interface Rule {
   readonly annotations: { readonly summary: string }
 }
 
-const rulesOf = (text: string): ReadonlyArray<Rule> => {
+export const rulesOf = (text: string): ReadonlyArray<Rule> => {
   const { groups }: { readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<Rule> }> } = parse(text)
   return groups.flatMap(({ rules }) => rules)
+}
+
+const comparisons: Readonly<Record<string, (value: number, bound: number) => boolean>> = {
+  "==": (value, bound) => value === bound,
+  "!=": (value, bound) => value !== bound,
+  ">": (value, bound) => value > bound,
+  ">=": (value, bound) => value >= bound,
+  "<": (value, bound) => value < bound,
+  "<=": (value, bound) => value <= bound
+}
+
+/** Whether an expression fires when all that is left of its comparison has the value. */
+export const firesAt = ({ expr }: Pick<Rule, "expr">, value: number): boolean => {
+  // The labels of a metric contain comparisons too.
+  const [, , operator = "", bound] = /^(.*?) (==|!=|>=?|<=?) ([\d.]+)$/.exec(expr.replaceAll(/\{[^}]*\}/g, "")) ?? []
+  const holds = comparisons[operator]
+  if (holds === undefined) throw new Error(`no comparison with a number at the end of ${expr}`)
+  return holds(value, Number(bound))
 }
 
 /** Without `up`, which Prometheus itself provides. */
