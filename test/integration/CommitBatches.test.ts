@@ -147,6 +147,33 @@ layer(
       assert.deepStrictEqual(rows, [{ deadlocks: 0 }])
     }).pipe(Effect.scoped))
 
+  it.effect("creates of one user on two nodes count each other, also while neither has committed", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const nodes = [yield* node, yield* otherNode]
+      const { principal } = yield* makeTask()
+      const create = (node: Node) =>
+        Effect.forkScoped(Effect.forEach(
+          [1, 2, 3, 4, 5],
+          () => Effect.flatMap(makeTask({ principal }), (task) => Effect.exit(node.create(task, 5))),
+          { concurrency: "unbounded" }
+        ))
+      const waiting = sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+      const fibers = yield* sql.withTransaction(Effect.gen(function*() {
+        // A statement that has counted and inserted waits here, before it commits.
+        yield* sql`LOCK TABLE task_requests IN SHARE MODE`
+        const fibers = [yield* create(nodes[0]!), yield* create(nodes[1]!)]
+        yield* Effect.repeat(Effect.andThen(sql`SELECT pg_stat_clear_snapshot()`, waiting), {
+          until: (waiting) => waiting.length === 2
+        })
+        return fibers
+      }))
+      const exits = (yield* Effect.forEach(fibers, Fiber.join)).flat()
+      assert.strictEqual(exits.filter(Exit.isSuccess).length, 5)
+      const rows = yield* sql`SELECT count(*)::int AS active FROM tasks WHERE sub = ${principal.sub}`
+      assert.deepStrictEqual(rows, [{ active: 5 }])
+    }).pipe(Effect.scoped))
+
   it.effect("a row that fails affects no other row of its statement", () =>
     Effect.gen(function*() {
       const repository = yield* node

@@ -134,6 +134,21 @@ export const contract = (it: StoreTests) => {
       }))
   }
 
+  it.effect("a token without a moment of issue is one of those issued before any revocation of its user", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const scans = yield* TaskScans
+      const revocations = yield* RevocationRepository
+      const principal = newPrincipal({ issuedAt: null })
+      const [pending, processing] = [yield* stored(principal), yield* stored(principal, Accepted.make({}))]
+      yield* revocations.add(User.make({ sub: principal.sub, issuedBefore: at(1), expiresAt: null }))
+      assert.isTrue(yield* revocations.isRevoked(principal))
+      const outcome = yield* writes.commit(pending.uuid, Accepted.make({}), yield* now, { runId: pending.runId })
+      assert.strictEqual(outcome._tag, "Revoked")
+      const found = (yield* scans.revoked(undefined, 1000)).filter(({ sub }) => sub === principal.sub)
+      assert.deepStrictEqual(found.map(({ uuid }) => uuid), [processing.uuid])
+    }))
+
   it.effect("finds processing tasks of revoked tokens, and no others", () =>
     Effect.gen(function*() {
       const scans = yield* TaskScans

@@ -120,6 +120,21 @@ export const contract = (it: StoreTests) => {
       assert.strictEqual((yield* commit(TaskId.make(yield* uuid), "Completed", fence("e5")))._tag, "Unknown")
     }))
 
+  it.effect("starts the acceptance clock of a pending run once, at its first attempt", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const reads = yield* TaskReads
+      const { createdAt, runId, uuid } = yield* stored({ acceptanceDeadline: null })
+      const deadline = Effect.map(reads.heads([uuid]), ([head]) => head?.acceptanceDeadline)
+      assert.isNull(yield* deadline)
+      const first = plus(createdAt, "30 seconds")
+      yield* writes.startAcceptance(uuid, yield* newRunId, first)
+      assert.isNull(yield* deadline)
+      yield* writes.startAcceptance(uuid, runId, first)
+      yield* writes.startAcceptance(uuid, runId, plus(first, "10 seconds"))
+      assert.strictEqual(yield* deadline, first)
+    }))
+
   it.effect("records when tool results began a run, until an event of the run changes the task", () =>
     Effect.gen(function*() {
       const { uuid } = yield* stored()

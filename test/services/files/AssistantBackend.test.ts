@@ -1,0 +1,75 @@
+/** The limit of files, by the bytes that arrive: a form may announce another length, or none. */
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Effect, Layer, type Pull, Redacted, Result, Stream } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
+import { AssistantBackend } from "../../../src/services/files/AssistantBackend.ts"
+
+/** 1,024,000 KB. */
+const limit = 1_048_576_000
+const chunk = new Uint8Array(1024 * 1024).fill(0x61)
+
+/** A file of `size` bytes in chunks of 1 MiB, which count when they are read. */
+const contentOf = (size: number, onRead: (bytes: number) => void): Pull.Pull<readonly [Uint8Array]> => {
+  let left = size
+  return Effect.suspend((): Effect.Effect<readonly [Uint8Array], Cause.Done<void>> => {
+    if (left === 0) return Cause.done()
+    const next = chunk.subarray(0, Math.min(left, chunk.length))
+    left -= next.length
+    onRead(next.length)
+    return Effect.succeed([next])
+  })
+}
+
+/** A backend that reads the form to its end. */
+const backend = (onReceived: (bytes: number) => void) =>
+  Layer.succeed(
+    HttpClient.HttpClient,
+    HttpClient.make((request) =>
+      Effect.gen(function*() {
+        const { body } = request
+        if (body._tag === "Stream") {
+          yield* Effect.mapError(
+            Stream.runForEach(body.stream, (bytes) => Effect.sync(() => onReceived(bytes.length))),
+            (cause) =>
+              new HttpClientError.HttpClientError({ reason: new HttpClientError.EncodeError({ request, cause }) })
+          )
+        }
+        const file = { id: "1", name: "a.txt", mime_type: "text/plain", provider_data: { path: "1/a.txt" } }
+        return HttpClientResponse.fromWeb(request, Response.json(file, { status: 201 }))
+      })
+    )
+  )
+
+const upload = Effect.fnUntraced(function*(size: number) {
+  let [read, received] = [0, 0]
+  const file = { name: "a.txt", mimeType: "text/plain", content: contentOf(size, (bytes) => read += bytes) }
+  const result = yield* AssistantBackend.pipe(
+    Effect.flatMap((service) => Effect.result(service.upload(Redacted.make("token"), file))),
+    Effect.provide(
+      AssistantBackend.layer("http://backend.test").pipe(
+        Layer.provide([backend((bytes) => received += bytes), SecureRandom.layerWebCrypto])
+      )
+    )
+  )
+  return { result, read, received }
+})
+
+describe("a file that is streamed", () => {
+  it.effect("may have 1,024,000 KB", () =>
+    Effect.gen(function*() {
+      const { received, result } = yield* upload(limit)
+      assert.isTrue(Result.isSuccess(result))
+      assert.isAbove(received, limit)
+    }))
+
+  it.effect("is refused at the first byte above, and no byte of it goes on", () =>
+    Effect.gen(function*() {
+      const { read, received, result } = yield* upload(limit + 10 * chunk.length)
+      assert.isTrue(Result.isFailure(result) && result.failure._tag === "FileRefused")
+      assert.isAtMost(read, limit + chunk.length)
+      assert.isAtMost(received, limit + 1024)
+      const { result: above } = yield* upload(limit + 1)
+      assert.isTrue(Result.isFailure(above) && above.failure._tag === "FileRefused")
+    }))
+})
