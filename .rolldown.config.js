@@ -1,6 +1,6 @@
 /**
- * Bundles the command line, the service and its worker thread with all libraries, so that they start fast and need no
- * node_modules. The directory has the depth of `src/runtime`, from which `Version.ts` finds package.json; the thread is next to
+ * Bundles the command line, the service and its reader of documents with all libraries, so that they start fast and need no
+ * node_modules. The directory has the depth of `src/runtime`, from which `Version.ts` finds package.json; the reader is next to
  * the chunk that starts it.
  */
 import * as http from "node:http"

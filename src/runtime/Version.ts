@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
 
 /** The path is the same from the sources and from the build. */
-const { engines, version: own } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
+export const packageFile = fileURLToPath(new URL("../../package.json", import.meta.url))
+
+const { engines, version: own } = JSON.parse(readFileSync(packageFile, "utf8"))
 
 export const version: string = own
 

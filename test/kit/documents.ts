@@ -131,3 +131,7 @@ export const pdf = (content: string | Buffer, deflations = 1): Buffer => {
   ))
   return Buffer.concat(parts)
 }
+
+/** A PDF of one page, whose content has one dictionary with that many keys: a parser keeps each as an object. */
+export const wideDictionary = (keys: number): Buffer =>
+  pdf(Buffer.from(`/X <<${Array.from({ length: keys }, (_, key) => `/${key.toString(36)} 1`).join("")}>> BDC EMC`))

@@ -199,7 +199,7 @@ try {
       TASK_SERVICE_TOKEN: await mint("command")
     }).split("\n").at(-1) ?? ""
   )
-  say("documents, read by their thread", await readDocuments(path.join(userPackage, "dist/bin/extractText.js")))
+  say("documents", await readDocuments(service))
   say("webhook verification", run(process.execPath, ["out/webhooks.js"], user))
   say("a day in the test kit", run(process.execPath, ["out/testing.js"], user))
 

@@ -1,9 +1,8 @@
-/** The bundle of an installed package: start-up, idle memory, and the threads and libraries that it loads on demand. */
+/** The bundle of an installed package: start-up, idle memory, and the processes and libraries that it starts on demand. */
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import { Worker } from "node:worker_threads"
 import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { docx, pdf, workbook } from "../kit/documents.ts"
 import { ModelMock } from "../kit/ModelMock.ts"
@@ -86,9 +85,9 @@ export const callModel = async (cli: string, settings: Readonly<Record<string, s
   await mock.close()
 }
 
-/** Reads a document of each format with the thread `thread`. */
-export const readDocuments = async (thread: string) => {
-  const directory = temporaryDirectory()
+/** Has an assistant read a document of each format. */
+export const readDocuments = async (service: Service) => {
+  const token = await mint("documents")
   const word = "installed"
   const documents = {
     txt: Buffer.from(word),
@@ -98,12 +97,11 @@ export const readDocuments = async (thread: string) => {
     xls: workbook("biff8", [[word]])
   }
   for (const [format, bytes] of Object.entries(documents)) {
-    const file = path.join(directory, `document.${format}`)
-    fs.writeFileSync(file, bytes)
-    const worker = new Worker(thread, { workerData: { path: file, format, offset: 0, characters: 1000 } })
-    const result = await new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject))
-    if (!JSON.stringify(result).includes(word)) throw new Error(`${format}: ${JSON.stringify(result)}`)
+    const input = [{ type: "text", text: word }, await service.store(token, `document.${format}`, bytes)]
+    const { body } = await service.create(token, "", { input })
+    const { body: task } = await service.until(token, body.uuid, "completed")
+    const answer = JSON.stringify(task.turn.output)
+    if (!answer.includes(word)) throw new Error(`${format}: ${answer}`)
   }
-  removeDirectory(directory)
   return Object.keys(documents).join(" ")
 }

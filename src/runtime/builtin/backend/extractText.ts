@@ -1,21 +1,23 @@
 /**
- * The worker thread of `FileReader`: converts one file to text and ends. It enforces no limits itself; `FileReader` bounds its
- * heap, buffers and time.
+ * The process of `FileReader`: converts one file, its standard input, to text, writes the result and ends. It enforces no limits
+ * itself.
  */
-import { readFileSync } from "node:fs"
-import { parentPort, workerData } from "node:worker_threads"
+import { readFileSync, writeSync } from "node:fs"
 
 export interface Extraction {
-  readonly path: string
   readonly format: string
   readonly offset: number
   readonly characters: number
 }
 
-export type Extracted = { readonly text: string; readonly total: number } | { readonly problem: string }
+/** The descriptor of the result: libraries print about a file to the standard output. */
+const resultDescriptor = 3
 
 /** Maximum rows of a sheet that are read. */
 const maxRows = 20_000
+
+/** Maximum characters of what a library says about a file. */
+const problemCharacters = 500
 
 /** Libraries are loaded only when a file needs them. */
 const pdf = (bytes: Buffer) =>
@@ -47,10 +49,11 @@ const slice = (text: string, start: number, end: number) => {
   return end < text.length && /[\ud800-\udbff]$/.test(part) ? part.slice(0, -1) : part
 }
 
-const { characters, format, offset, path } = workerData as Extraction
-const extracted = await Promise.resolve(readFileSync(path)).then(readers[format] ?? plain).then(
-  (text): Extracted => ({ text: slice(text, offset, offset + characters), total: text.length }),
-  (error): Extracted => ({ problem: error instanceof Error ? error.message : String(error) })
+const { characters, format, offset } = JSON.parse(process.argv[2] ?? "") as Extraction
+const extracted = await Promise.resolve(readFileSync(0)).then(readers[format] ?? plain).then(
+  (text) => ({ text: slice(text, offset, offset + characters), total: text.length }),
+  (error) => ({ problem: String(error).slice(0, problemCharacters) })
 )
-// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port, not a window
-parentPort?.postMessage(extracted)
+const result = Buffer.from(JSON.stringify(extracted))
+for (let at = 0; at < result.length;) at += writeSync(resultDescriptor, result, at)
+process.exit()

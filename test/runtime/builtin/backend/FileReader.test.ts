@@ -36,6 +36,19 @@ describe("FileReader", () => {
       assert.strictEqual((yield* textOf("a.xls", workbook("biff8", rows))).trim(), csv)
     }), 30_000)
 
+  it.live("reads a document where node_modules is a link", () =>
+    Effect.gen(function*() {
+      const root = path.resolve(import.meta.dirname, "../../../..")
+      const program = path.join(directory, "extractText.ts")
+      fs.copyFileSync(path.join(root, "src/runtime/builtin/backend/extractText.ts"), program)
+      fs.symlinkSync(path.join(root, "node_modules"), path.join(directory, "node_modules"))
+      const file = path.join(directory, "linked.pdf")
+      fs.writeFileSync(file, pdf("Hello"))
+      const found = { path: file, name: "linked.pdf", size: 1, format: "pdf" }
+      const { text } = yield* FileReader.make(program).read(found, 0, 100, "someone")
+      assert.strictEqual(text, "--- page 1 ---\nHello")
+    }))
+
   it.live("continues at an offset", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* read("a.txt", Buffer.from("0123456789"), 4, 3), { text: "456", total: 10 })
