@@ -18,15 +18,41 @@ export const isRetryableStatus = (status: number): boolean => status === 408 || 
 /** From 200 ms, doubling up to 5 s, with 20 % jitter so that nodes do not all call a recovered core together. */
 const backoff = Schedule.jittered(Backoff.schedule("200 millis", "5 seconds"))
 
+/** A longer `Retry-After` counts as this: the core is asked again. */
+const maxRetryAfter = Duration.minutes(1)
+
 /**
  * The backoff, or the core's `Retry-After` where that is longer. It never ends: the task's deadlines end the retries.
  */
 export const schedule = backoff.pipe(
   Schedule.setInputType<CoreUnavailable>(),
-  Schedule.modifyDelay(({ duration, input }) =>
-    Effect.succeed(input.retryAfter === null ? duration : Duration.max(duration, input.retryAfter))
+  Schedule.modifyDelay(({ duration, input: { retryAfter } }) =>
+    Effect.succeed(retryAfter === null ? duration : Duration.max(duration, Duration.min(retryAfter, maxRetryAfter)))
   )
 )
+
+/** Leaves the core time to report that it has begun: the last attempt comes this long before the deadline. */
+const lastAttempt = Duration.seconds(2)
+
+/**
+ * The pause before the next attempt, of which the schedule `wanted` a longer one, when the deadline is `left` away: the last attempt
+ * uses the time that is left.
+ */
+export const pauseWithin = (wanted: Duration.Duration, left: Duration.Duration) => {
+  const longest = Duration.subtract(left, Duration.min(lastAttempt, Duration.times(left, 0.25)))
+  return Duration.isLessThan(wanted, longest) ? { pause: wanted, isLast: false } : { pause: longest, isLast: true }
+}
+
+/** A number of seconds, which the standard does not limit. */
+const isSeconds = (text: string) => /^\d+(\.\d+)?$/.test(text)
+/** A date as HTTP has it begins with a day. `Date` reads many other texts as some date. */
+const isDate = (text: string) => /^(Mon|Tues?|Wed(nes)?|Thu(rs)?|Fri|Sat(ur)?|Sun)(day)?,? /.test(text)
+
+/** Reads `Retry-After`, given in seconds or as an HTTP date; null for anything else. */
+export const parseRetryAfter = (text: string, nowMillis: number): Duration.Duration | null => {
+  const millis = isSeconds(text) ? Number(text) * 1000 : isDate(text) ? Date.parse(text) - nowMillis : NaN
+  return Number.isNaN(millis) ? null : Duration.millis(Math.max(0, millis))
+}
 
 /** The delay after failed attempt `attempt` (from 1) to stop a run: from 1 s, doubling up to 60 s, without an end. */
 export const stopDelay = (attempt: number): Duration.Duration =>

@@ -48,7 +48,9 @@ const resumed = { ...run, resume: { state: { turn }, results: [{ tool_call_id: "
 const json = (schema: Node, examples: Node) => ({ "application/json": { schema, examples } })
 
 const retried = {
-  description: "Retried: after 200 ms, doubling up to 5 s, or after `Retry-After`. So are 429 and 5xx."
+  description:
+    "Retried: after 200 ms, doubling up to 5 s, or after `Retry-After`, up to a minute; the last time 2 s before the task's next "
+    + "deadline. So are 429 and 5xx."
 }
 
 const startRun: Node = {

@@ -2,13 +2,13 @@
  * Dispatches a run to the core, with retries until the core accepts or refuses it or the task needs it no longer. The row is
  * read before each retry, because another node may have changed the task.
  */
-import { Data, Deferred, Duration, Effect, Option, Pull, Schedule } from "effect"
-import { nextDue } from "../../domain/Deadline.ts"
-import { CoreUnavailable, schedule } from "../../domain/DispatchRetry.ts"
+import { Clock, Data, Deferred, Duration, Effect, Option, Pull, Schedule } from "effect"
+import { dueAt } from "../../domain/Deadline.ts"
+import { CoreUnavailable, pauseWithin, schedule } from "../../domain/DispatchRetry.ts"
 import * as Failure from "../../domain/Failure.ts"
 import { refersToOthers } from "../../domain/StoredRequest.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
-import { now, plus, until } from "../../domain/Timestamp.ts"
+import { now, plus, type Timestamp, until } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../core/CoreClient.ts"
 import * as RunRequests from "../core/RunRequests.ts"
@@ -51,27 +51,34 @@ class IsLarge extends Data.TaggedError("IsLarge") {}
 /** A task that the request refers to was deleted. */
 class PredecessorDeleted extends Data.TaggedError("PredecessorDeleted") {}
 
-/** Caps `Retry-After` just after the task's next deadline, so that no dispatch outlives its task by much. */
-const limitRetryAfter = (head: TaskHead, acceptanceTimeout: Duration.Duration, error: CoreUnavailable) =>
-  Effect.flatMap(
-    until(nextDue(head, acceptanceTimeout)?.at ?? head.deadline),
-    (left) =>
-      Effect.fail(
-        error.retryAfter === null || Duration.isLessThan(error.retryAfter, left)
-          ? error
-          : new CoreUnavailable({ reason: error.reason, retryAfter: Duration.sum(left, retryMargin) })
-      )
-  )
-
-/** Repeats an attempt that failed until it succeeds. The schedule never ends; it is created here, because few dispatches need it. */
-const repeatAfter = Effect.fnUntraced(function*(first: CoreUnavailable, attempt: Effect.Effect<void, CoreUnavailable>) {
-  const sleepAfter = yield* Schedule.toStepWithSleep(schedule)
-  let failure: CoreUnavailable | undefined = first
-  while (failure !== undefined) {
-    yield* sleepAfter(failure)
-    failure = yield* Effect.match(attempt, { onFailure: (error) => error, onSuccess: () => undefined })
-  }
-}, Pull.catchDone(() => Effect.void))
+/**
+ * Repeats an attempt that failed until it succeeds: the last time shortly before the deadline `dueOf`, and again after it while the
+ * run is still wanted. The schedule never ends; it is created here, because few dispatches need it.
+ */
+const repeatAfter = Effect.fnUntraced(
+  function*(first: CoreUnavailable, dueOf: () => Timestamp, attempt: Effect.Effect<void, CoreUnavailable>) {
+    const next = yield* Schedule.toStep(schedule)
+    let failure: CoreUnavailable | undefined = first
+    /** The deadline before which the last attempt was made. */
+    let triedBefore: Timestamp | undefined
+    while (failure !== undefined) {
+      const [, wanted] = yield* next(yield* Clock.currentTimeMillis, failure)
+      const due = dueOf()
+      const left = yield* until(due)
+      if (Duration.isZero(left)) {
+        yield* Effect.sleep(Duration.max(wanted, retryMargin))
+      } else if (triedBefore === due) {
+        yield* Effect.sleep(Duration.sum(left, retryMargin))
+      } else {
+        const { isLast, pause } = pauseWithin(wanted, left)
+        if (isLast) triedBefore = due
+        yield* Effect.sleep(pause)
+      }
+      failure = yield* Effect.match(attempt, { onFailure: (error) => error, onSuccess: () => undefined })
+    }
+  },
+  Pull.catchDone(() => Effect.void)
+)
 
 /** Starts a run at the core, but never one whose token is revoked or cannot be checked. */
 const makeStart = Effect.fnUntraced(function*({ accepted }: Pick<Options, "accepted">) {
@@ -132,15 +139,15 @@ const makeReadRun = Effect.fnUntraced(
 type Start = Effect.Success<ReturnType<typeof makeStart>>
 
 /** Returns what follows a failed attempt: another one, or the end of the task. */
-const makeRecordFailure = Effect.fnUntraced(function*({ actorOf, end, refusedAgain }: Options) {
-  const { acceptanceTimeout } = yield* Settings
-  return (head: TaskHead, isRecovery: boolean, error: Effect.Error<ReturnType<Start>> | PredecessorDeleted) => {
+const makeRecordFailure =
+  ({ actorOf, end, refusedAgain }: Options) =>
+  (head: TaskHead, isRecovery: boolean, error: Effect.Error<ReturnType<Start>> | PredecessorDeleted) => {
     const actor = actorOf(head.uuid)
     switch (error._tag) {
       case "PredecessorDeleted":
         return end(head, TaskEvent.cases.Refused.make({ error: Failure.predecessorDeleted }))
       case "CoreUnavailable":
-        return limitRetryAfter(actor?.head ?? head, acceptanceTimeout, error)
+        return Effect.fail(error)
       case "CoreRefused":
         if (isRecovery && actor !== undefined && isAccepted(actor)) {
           return Effect.andThen(
@@ -156,7 +163,6 @@ const makeRecordFailure = Effect.fnUntraced(function*({ actorOf, end, refusedAga
         return end(head, TaskEvent.cases.TokenRevoked.make({}))
     }
   }
-})
 
 const makeAttempts = Effect.fnUntraced(function*(options: Options) {
   const { actorOf, release, slots, wake } = options
@@ -181,7 +187,7 @@ const makeAttempts = Effect.fnUntraced(function*(options: Options) {
     yield* start(found)
   })
 
-  const recordFailure = yield* makeRecordFailure(options)
+  const recordFailure = makeRecordFailure(options)
 
   /** `attempted` completes after the first attempt, successful or not. */
   return (
@@ -207,7 +213,8 @@ const makeAttempts = Effect.fnUntraced(function*(options: Options) {
     )
     return Effect.catch(
       Effect.ensuring(attempt, Effect.sync(() => Deferred.doneUnsafe(attempted, Effect.void))),
-      (first) => repeatAfter(first, Effect.andThen(refresh(head), attempt))
+      (first) =>
+        repeatAfter(first, () => dueAt(actorOf(head.uuid)?.head ?? head), Effect.andThen(refresh(head), attempt))
     )
   }
 })

@@ -1,20 +1,7 @@
 /** The client of the processing core: starts and stops runs, over HTTP unless the core is built in. */
-import {
-  Cause,
-  Context,
-  DateTime,
-  Deferred,
-  Duration,
-  Effect,
-  Exit,
-  Layer,
-  Option,
-  Redacted,
-  Result,
-  Schema
-} from "effect"
+import { Cause, Clock, Context, Deferred, Effect, Exit, Layer, Option, Redacted, Result, Schema } from "effect"
 import { RunAccepted } from "../../domain/CoreProtocol.ts"
-import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../../domain/DispatchRetry.ts"
+import { CoreRefused, CoreUnavailable, isRetryableStatus, parseRetryAfter } from "../../domain/DispatchRetry.ts"
 import { type OpaqueJson, toBytes } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
@@ -60,17 +47,6 @@ const encode = ({ request, resume, ...run }: Run, eventsUrl: string): ReadonlyAr
     typeof request === "string" ? request.slice(1) : request.subarray(1)
   ])
 }
-
-/** Parses `Retry-After`, given in seconds or as an HTTP date. */
-const delayOf = (value: string | undefined) =>
-  Effect.map(DateTime.now, (now) => {
-    if (value === undefined) return null
-    if (/^\d{1,6}$/.test(value)) return Duration.seconds(Number(value))
-    return Option.match(DateTime.make(value), {
-      onNone: () => null,
-      onSome: (moment) => Duration.millis(Math.max(0, moment.epochMilliseconds - now.epochMilliseconds))
-    })
-  })
 
 type CallError = CoreUnavailable | CoreRefused
 
@@ -126,10 +102,13 @@ const makeHttpCalls = (address: CoreAddress, transport: CoreTransport["Service"]
         const { retryAfter, status } = response
         if (status >= 200 && status < 300) return Effect.succeed(response)
         if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
-        return Effect.flatMap(
-          delayOf(retryAfter),
-          (delay) => Effect.fail(new CoreUnavailable({ reason: `status ${status}`, retryAfter: delay }))
-        )
+        return Effect.flatMap(Clock.currentTimeMillis, (at) =>
+          Effect.fail(
+            new CoreUnavailable({
+              reason: `status ${status}`,
+              retryAfter: retryAfter === undefined ? null : parseRetryAfter(retryAfter, at)
+            })
+          ))
       }
     )
 

@@ -71,7 +71,7 @@ describe("dispatch", () => {
         yield* Effect.forEach(callers.flatMap((one) => [one, one, one, one, one]), (one) => tasks.create(one, question))
         yield* TestClock.adjust("2 minutes")
         assert.strictEqual((yield* actors.load).tasks, 0)
-        assert.strictEqual(yield* Queue.size(starts), 300)
+        assert.strictEqual(yield* Queue.size(starts), 600)
       })))
 
   it.effect("fails the task immediately when the core refuses the run, and sends a stop for earlier attempts", () =>
