@@ -23,7 +23,7 @@ export const StartRun = Schema.Struct({
 })
 export type StartRun = typeof StartRun.Type
 
-/** What a core may answer when it accepts a run. */
+/** What a core may answer to the start of a run. The answer does not accept the run; its first event does. */
 export const RunAccepted = Schema.Struct({
   silence_seconds: absentOr(
     Silence.Declared,
@@ -63,7 +63,12 @@ export type FailureCode = typeof FailureCode.Type
 
 /** Body of `POST /internal/core/events`. */
 export const CoreEvent = Schema.Union([
-  eventOf("processing", "ProcessingEvent", "The core accepted the run and is working on it.", {}),
+  eventOf(
+    "processing",
+    "ProcessingEvent",
+    "The core accepts the run and works on it. A run has to be accepted within 30 s of its hand-over (`ACCEPTANCE_TIMEOUT`), by this or a later event.",
+    {}
+  ),
   eventOf(
     "progress",
     "ProgressEvent",

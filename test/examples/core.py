@@ -31,7 +31,7 @@ def give_signs(run, stopped):
 
 
 def work(run, stopped):
-    report(run, stopped, type="processing")
+    report(run, stopped, type="processing")  # This event accepts the run, within 30 s. The answer 202 does not.
     threading.Thread(target=give_signs, args=(run, stopped), daemon=True).start()
     resume, tools = run["resume"], run["client_tools"]  # Long work goes here.
     if tools and resume is None:

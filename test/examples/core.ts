@@ -36,6 +36,7 @@ const report = async ({ events_url, run_id, task_id }: Run, event: object, signa
 const turnOf = (text: string) => ({ output: [{ type: "text", text }], messages: [], metadata: {} })
 
 const work = async (run: Run, signal: AbortSignal) => {
+  // This event accepts the run, within 30 s. The answer 202 does not.
   await report(run, { type: "processing" }, signal)
   // Long work goes here. Meanwhile the run gives signs of life.
   const signs = setInterval(() => void report(run, { type: "progress" }, signal).catch(() => {}), (silence / 3) * 1000)

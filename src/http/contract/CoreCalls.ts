@@ -57,7 +57,9 @@ const startRun: Node = {
   operationId: "startRun",
   summary: "POST {CORE_URL}/runs: start a run",
   description:
-    "Sent with `Authorization: Bearer CORE_TOKEN`. Idempotent by `run_id`: a core that has the run answers 2xx and goes on. The service "
+    "Sent with `Authorization: Bearer CORE_TOKEN`. **The answer does not accept the run: the first event does**, which the core sends to "
+    + "`events_url` (`processing` or a later one) within 30 s of the hand-over (`ACCEPTANCE_TIMEOUT`); otherwise the task fails. A resumed run has "
+    + "only the time limit of its task. Idempotent by `run_id`: a core that has the run answers 2xx and goes on. The service "
     + "repeats a start after a lost answer, after a restart of its own, and after a declared silence. A call times out after 10 s.",
   tags: ["core"],
   security: [],
@@ -71,7 +73,7 @@ const startRun: Node = {
   },
   responses: {
     "2XX": {
-      description: "The run is accepted. The body is optional.",
+      description: "The core has received the run, and reports its first event within 30 s. The body is optional.",
       content: json(inlined(RunAccepted), asExample({ silence_seconds: 60 }))
     },
     408: retried,

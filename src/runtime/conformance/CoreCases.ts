@@ -37,9 +37,10 @@ export const cases: ReadonlyArray<Case> = [
     })
   },
   {
-    name: "reports its acceptance first, and one final event last, each with its own event_id",
-    run: Effect.fnUntraced(function*({ begin, ended, quiet }) {
+    name: "reports its acceptance first, within 30 s, and one final event last, each with its own event_id",
+    run: Effect.fnUntraced(function*({ begin, ended, quiet, reported }) {
       const run = yield* begin()
+      yield* reported(run)
       yield* ended(run)
       yield* quiet(run, "events go on after the final one")
       const [first] = run.events

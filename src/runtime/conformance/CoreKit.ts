@@ -89,7 +89,12 @@ const makeReceive =
     return answered
   }
 
-const reported = (run: Run) => until(() => run.events.length > 0, "30 seconds", "no event within 30 s")
+const reported = (run: Run) =>
+  until(
+    () => run.events.length > 0,
+    "30 seconds",
+    "no event within 30 s: the answer to POST /runs does not accept a run, its first event does"
+  )
 
 /** Waits for the final event. */
 const ended = (run: Run) =>

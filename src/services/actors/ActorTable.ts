@@ -29,13 +29,13 @@ const makeAnswers = () => {
     accepted: (actor: MutableActor | undefined, runId: RunId, declared: number | undefined, at: Timestamp): void => {
       last = declared ?? last
       if (actor?.dispatchedRun !== runId) return
-      actor.silence = declared
+      actor.silence = declared ?? null
       actor.quietSince = at
     },
     /** The core declares nothing when it refuses a run that another node has handed over: what it declared last counts. */
     refusedAgain: (actor: MutableActor | undefined, at: Timestamp): void => {
       if (actor === undefined) return
-      actor.silence ??= last
+      actor.silence = actor.silence ?? last ?? null
       actor.quietSince = at
     }
   }

@@ -12,8 +12,8 @@ export interface Actor {
   readonly dispatchedRun: RunId | undefined
   /** The run whose expired deadline is being committed. */
   readonly ending: RunId | undefined
-  /** The seconds that the core declared when it accepted the dispatched run; undefined if it declared none. */
-  readonly silence: number | undefined
+  /** The seconds of silence that the core declared when it answered 2xx to the dispatched run, null if none; undefined before. */
+  readonly silence: number | null | undefined
   /** The silence of the run counts from here; in the future while it is being handed over. */
   readonly quietSince: Timestamp
   /** Hand-overs since the run's last sign of life. */
@@ -71,7 +71,7 @@ export const isWanted = (actor: Actor | undefined, runId: RunId): boolean =>
 
 /** Whether the run has been silent for longer than its core declared. */
 export const isSilent = ({ dispatchedRun, handOvers, head, quietSince, silence }: Actor, now: Timestamp): boolean =>
-  silence !== undefined && head.status === "processing" && dispatchedRun === head.runId &&
+  typeof silence === "number" && head.status === "processing" && dispatchedRun === head.runId &&
   now - quietSince >= pauseAfter(silence, handOvers) * 1_000_000
 
 /** Whether the core has accepted the run or reported of it, so that a later refusal does not end the task. */

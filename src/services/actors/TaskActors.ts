@@ -10,7 +10,7 @@
  * 4. A task has at most one dispatch of a run and one commit of an expired deadline in progress.
  * 5. An actor changes a row only by a guarded statement, so an actor on two nodes, or a stale one, does no harm.
  */
-import { Cause, Context, Deferred, Effect, FiberSet, Layer, Option } from "effect"
+import { Cause, Context, Deferred, Duration, Effect, FiberSet, Layer, Option } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskEvent, TaskHead, TaskId } from "../../domain/Task.ts"
 import { fromMicros, now, type Timestamp } from "../../domain/Timestamp.ts"
@@ -18,8 +18,10 @@ import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import type { Run } from "../core/CoreClient.ts"
 import { maxBatch } from "../store/Batcher.ts"
 import { TaskNotifications } from "../store/TaskNotifications.ts"
+import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
+import { Settings } from "../timing/Settings.ts"
 import * as ActorTable from "./ActorTable.ts"
 import { type Actor, isWanted } from "./Decision.ts"
 import * as Dispatch from "./Dispatch.ts"
@@ -140,6 +142,18 @@ const makeRepeats = Effect.fnUntraced(function*({ dispatch, isMine, table, wake 
   return { handOverSilent, hear, recover }
 })
 
+/** Says in the log what a core misses that answers the start of a run but reports nothing of it. */
+const makeExplanation = Effect.map(Settings, ({ acceptanceTimeout }) => {
+  const { log } = OutageLog.make()
+  const message = `The core answered the start of a run with 2xx but sent no event of it within ${
+    Duration.format(acceptanceTimeout)
+  }, so its task failed. Only an event accepts a run: the core has to send "processing" to events_url in time (ACCEPTANCE_TIMEOUT)`
+  return (event: TaskEvent, actor: Actor | undefined) =>
+    event._tag === "AcceptanceExpired" && actor !== undefined && actor.silence !== undefined
+      ? Effect.annotateLogs(log(message), { taskId: actor.head.uuid })
+      : Effect.void
+})
+
 /** The table, with the fibers that carry out its decisions. */
 const makeActors = Effect.gen(function*() {
   const ownership = yield* TaskOwnership
@@ -154,11 +168,13 @@ const makeActors = Effect.gen(function*() {
     }))
   }
 
+  const explain = yield* makeExplanation
   const expire = makeExpiry(
     ({ runId, uuid }) => actorOf(uuid)?.ending === runId,
     (head, event, onEnd) => {
       const inTrace = TaskTraces.traced(TaskTraces.names.clock, head.uuid)
-      supervise(head.uuid, Effect.ensuring(inTrace(endWithRetries(head, event)), Effect.sync(onEnd)))
+      const end = Effect.andThen(explain(event, actorOf(head.uuid)), endWithRetries(head, event))
+      supervise(head.uuid, Effect.ensuring(inTrace(end), Effect.sync(onEnd)))
     }
   )
 

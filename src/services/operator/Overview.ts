@@ -96,7 +96,9 @@ const alertsOf = (
     clocks_late: facts.overdue > lateClock
       && `A deadline passed ${Math.round(facts.overdue / 1000)} s ago, and its task is still live.`,
     not_accepted: recent("acceptance_expired") > 0
-      && `Tasks not accepted in time in the last 10 minutes: ${recent("acceptance_expired")}.`,
+      && `Tasks not accepted in time in the last 10 minutes: ${
+        recent("acceptance_expired")
+      }. An event of the core accepts a run, as "processing"; its answer to the call does not.`,
     failures_many: failureMessage(recent),
     runs_stuck: stuckMessage(facts),
     webhooks_failing: failing.length > 0

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Queue } from "effect"
+import { Duration, Effect, Logger, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { CoreRefused } from "../../../src/domain/DispatchRetry.ts"
 import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
@@ -30,6 +30,21 @@ describe("acceptance", () => {
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "not_accepted" })
       })))
+
+  for (const answers of [true, false]) {
+    it.effect(`${answers ? "is" : "is not"} said in the log to take an event, when the core ${answers ? "answers" : "does not answer"} the start`, () => {
+      const lines: Array<string> = []
+      const logger = Logger.make(({ message }) => void lines.push(String(message)))
+      return withCore({ onStart: answers ? accepts : () => unavailable() }, ({ starts }) =>
+        Effect.gen(function*() {
+          yield* startedTask(starts)
+          yield* TestClock.adjust("31 seconds")
+          const said = lines.filter((line) => line.includes("Only an event accepts a run"))
+          assert.lengthOf(said, answers ? 1 : 0)
+          if (answers) assert.include(said[0], "within 30s")
+        })).pipe(Effect.provide(Logger.layer([logger])))
+    })
+  }
 })
 
 describe("dispatch", () => {

@@ -14,7 +14,12 @@ type Run = Views.Stuck["data"][number]
 
 /** Why a task does not move, and what helps. */
 const adviceOf = ({ status, waiting_on: waiting }: Run): readonly [why: string, help: string] => {
-  if (status === "pending") return ["No core has accepted it", "Check the core and Clocks; it fails by itself in time."]
+  if (status === "pending") {
+    return [
+      "The core has sent no event of it",
+      "Check the core: only an event accepts a run, not the answer to the call. It fails by itself in time."
+    ]
+  }
   if (waiting?.silent_since !== undefined) {
     return [
       `The core is silent, and got it again ${waiting.hand_overs ?? 0}×`,
