@@ -11,6 +11,7 @@ import type { BodyReader } from "../http/handlers/body/BodyReader.ts"
 import type { Uploads } from "../http/handlers/Uploads.ts"
 import type { Link } from "../http/Home.ts"
 import type { TaskActors } from "../services/actors/TaskActors.ts"
+import type { CoreClient } from "../services/core/CoreClient.ts"
 import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
 import type { SentTurns } from "../services/SentTurns.ts"
@@ -39,6 +40,7 @@ type CoreServices =
   | Authorization
   | BodyReader
   | ClusterNodes
+  | CoreClient
   | CoreSettings
   | Digest.Digest
   | Etag.Generator

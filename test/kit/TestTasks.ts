@@ -87,6 +87,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   const posts = yield* Queue.unbounded<Post>()
   const attempts = new Map<RunId, number>()
   const layerCore = Layer.succeed(CoreClient, {
+    unreachable: () => Effect.succeed(undefined),
     start: (run) =>
       Effect.suspend(() => {
         const attempt = (attempts.get(run.runId) ?? 0) + 1

@@ -166,6 +166,7 @@ export const start = Effect.fnUntraced(function*(
   const checkStoreAfter = (method: string) => method === "create" ? checkStore(world) : Effect.void
 
   const transport = Layer.succeed(CoreTransport, {
+    connect: () => outward(Effect.void),
     post: (url, _headers, body) => outward(core.answer(new URL(url).pathname, new TextDecoder().decode(concat(body))))
   })
   const sender = Layer.succeed(WebhookSender, {

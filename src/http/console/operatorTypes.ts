@@ -101,6 +101,8 @@ export interface Stuck {
     readonly waiting_on: WaitingOn | null
   }>
   readonly total: number
+  readonly before: string
+  readonly core_unreachable: { readonly since: string; readonly reason: string } | null
   readonly complete: boolean
 }
 

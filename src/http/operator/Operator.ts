@@ -6,12 +6,14 @@ import { encode, join } from "../../domain/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
-import { now, plus } from "../../domain/Timestamp.ts"
+import { format, now, plus } from "../../domain/Timestamp.ts"
+import { CoreClient } from "../../services/core/CoreClient.ts"
 import { ClusterNodes, type Wanted } from "../../services/operations/ClusterNodes.ts"
 import { Operators, type Redelivered } from "../../services/operator/Operators.ts"
 import { OperatorStore, type Page, pageOf } from "../../services/operator/OperatorStore.ts"
 import * as Overview from "../../services/operator/Overview.ts"
 import { Tasks } from "../../services/Tasks.ts"
+import { Settings } from "../../services/timing/Settings.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { Conflict, Forbidden, NotFound } from "../contract/Errors.ts"
 import { CurrentOperator } from "../contract/Middleware.ts"
@@ -115,6 +117,8 @@ const makeReads = Effect.gen(function*() {
   const store = yield* OperatorStore
   const nodes = yield* ClusterNodes
   const operators = yield* Operators
+  const core = yield* CoreClient
+  const { stuckAfter } = yield* Settings
   const readOverview = yield* Overview.make
 
   return {
@@ -133,9 +137,19 @@ const makeReads = Effect.gen(function*() {
     }),
     stuck: Effect.gen(function*() {
       const { limit, minutes } = yield* Query.stuck
+      const unreachable = yield* core.unreachable(Overview.coreMaxAge)
       const at = yield* now
-      const { isComplete, runs, total } = yield* store.stuck(plus(at, Duration.minutes(-minutes)), limit)
-      return { data: runs.map((run) => Views.stuckRun(run, at)), total, complete: isComplete }
+      const quiet = plus(at, Duration.negate(minutes === undefined ? stuckAfter : Duration.minutes(minutes)))
+      // A core that is not there does not end its runs: they need not be quiet for long.
+      const before = unreachable === undefined || unreachable.since < quiet ? quiet : unreachable.since
+      const { isComplete, runs, total } = yield* store.stuck(before, limit)
+      return {
+        data: runs.map((run) => Views.stuckRun(run, at)),
+        total,
+        before: format(before),
+        core_unreachable: Views.unreachable(unreachable),
+        complete: isComplete
+      }
     }),
     clocks: Effect.gen(function*() {
       const limit = yield* Query.clockLimit

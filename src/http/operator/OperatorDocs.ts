@@ -4,7 +4,7 @@ import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 import { completedAt, deliveryId, uuid } from "../contract/Examples.ts"
 import { type Node, schemaRef } from "../contract/OpaqueSchemas.ts"
 import { integer, operation, query } from "../contract/Operation.ts"
-import { clocks, pages, stuckMinutes } from "./OperatorSchemas.ts"
+import { clocks, maxStuckMinutes, pages } from "./OperatorSchemas.ts"
 
 const names = {
   overview: "getOverview",
@@ -55,7 +55,7 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
   ],
   errors: range,
   stuck: [
-    query("minutes", "Minutes without progress.", integer(1, stuckMinutes.maximum, stuckMinutes.default)),
+    query("minutes", "Minutes without progress; `STUCK_AFTER` by default.", integer(1, maxStuckMinutes, undefined)),
     query("limit", "Number of tasks.", integer(1, clocks.maximum, clocks.default))
   ],
   clocks: [query("limit", "Items of each list.", integer(1, clocks.maximum, clocks.default))],
@@ -173,6 +173,8 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
         waiting_on: { party: "core", for: "result", until: at }
       }],
       total: 1,
+      before: at,
+      core_unreachable: null,
       complete: true
     }
   },

@@ -10,7 +10,7 @@ import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 import { orderOf, type Position, type Range } from "../../services/operator/OperatorStore.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
-import { clocks, pages, stuckMinutes } from "./OperatorSchemas.ts"
+import { clocks, maxStuckMinutes, pages } from "./OperatorSchemas.ts"
 
 const maxRange = Duration.days(31)
 const defaultRange = Duration.days(1)
@@ -170,10 +170,15 @@ export const revocations = Effect.gen(function*() {
   return { order, after, limit: yield* limitOf(limit, pages) }
 })
 
-/** Minutes without progress, and the number of rows. */
+/** Minutes without progress, undefined where none are given, and the number of rows. */
 export const stuck = Effect.gen(function*() {
   const { limit, minutes } = yield* parametersOf(["minutes", "limit"])
-  return { minutes: yield* integerOf("minutes", minutes, stuckMinutes), limit: yield* limitOf(limit, clocks) }
+  return {
+    minutes: minutes === undefined
+      ? undefined
+      : yield* integerOf("minutes", minutes, { default: maxStuckMinutes, maximum: maxStuckMinutes }),
+    limit: yield* limitOf(limit, clocks)
+  }
 })
 
 export const range = Effect.flatMap(parametersOf(["from", "to"]), (given) => rangeOf(given))

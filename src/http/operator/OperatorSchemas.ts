@@ -15,8 +15,7 @@ const momentOrNull = (description: string) => described(Schema.NullOr(Moment), d
 
 export const pages = { default: 50, maximum: 200 } as const
 export const clocks = { default: 100, maximum: 200 } as const
-/** Minutes without progress after which a run is stuck. */
-export const stuckMinutes = { default: 10, maximum: 1440 } as const
+export const maxStuckMinutes = 1440
 /** Deliveries of one request to redeliver: by id, and by filter. */
 export const redeliveries = { ids: 500, matching: 1000 } as const
 
@@ -173,6 +172,14 @@ export const StuckView = Schema.Struct({
     "Without progress for longest first."
   ),
   total: count("Stuck tasks, also those beyond `limit`."),
+  before: moment("Listed are runs of which nothing was heard since then."),
+  core_unreachable: described(
+    Schema.NullOr(Schema.Struct({
+      since: moment("The first call or connection without an answer."),
+      reason: text("Why the last one failed.")
+    })),
+    "While the node that answers cannot reach the core: runs without a sign of life since then are listed immediately. Otherwise null."
+  ),
   complete: described(Schema.Boolean, "False when only the oldest 20,000 live tasks were examined.")
 }).annotate({ identifier: "StuckTasks", description: "Tasks whose core has reported nothing for a while." })
 

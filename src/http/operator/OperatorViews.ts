@@ -4,6 +4,7 @@ import * as TaskShard from "../../domain/TaskShard.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format, formatOrNull, type Timestamp } from "../../domain/Timestamp.ts"
 import { type Delivery, originOf } from "../../domain/Webhook.ts"
+import type { Unreachable } from "../../services/core/CoreReach.ts"
 import { type Member, unownedShards } from "../../services/operations/ClusterNodes.ts"
 import { historyNames, type Point } from "../../services/operator/History.ts"
 import type { ErrorGroup } from "../../services/operator/Operators.ts"
@@ -122,6 +123,9 @@ export const errorGroup = ({ firstAt, lastAt, ...group }: ErrorGroup) => ({
   first_at: format(firstAt),
   last_at: format(lastAt)
 })
+
+export const unreachable = (found: Unreachable | undefined) =>
+  found === undefined ? null : { since: format(found.since), reason: found.reason }
 
 export const stuckRun = (run: StuckRun, at: Timestamp) => ({
   uuid: run.uuid,

@@ -152,14 +152,19 @@ const silentRuns = Effect.fnUntraced(
   function*(url: string, token: Redacted.Redacted) {
     const gauge = yield* gaugesOf(url, token)
     const [declared, silent] = [gauge("core.silence"), gauge("core.runs.silent")]
-    if (Number.isNaN(declared)) return { says: "no run was started yet", isWarning: false }
+    const [stuck, unreachable] = [gauge("core.runs.stuck"), gauge("core.unreachable")]
+    const problems = [
+      ...(unreachable > 0 ? ["the service cannot reach the core"] : []),
+      ...(stuck > 0 ? [`${stuck} of this node are stuck: nothing was heard of them for STUCK_AFTER`] : []),
+      ...(silent > 0 ? [`${silent} of this node are silent`] : [])
+    ]
+    if (Number.isNaN(declared) && problems.length === 0) return { says: "no run was started yet", isWarning: false }
     const rule = declared === 0
       ? "the core declares no silence_seconds: a run that it loses stays processing until its task's time limit"
+      : Number.isNaN(declared)
+      ? "no run was started yet"
       : `runs that are silent for ${declared} s are handed over again`
-    return {
-      says: silent > 0 ? `${rule}; ${silent} of this node are silent` : rule,
-      isWarning: declared === 0 || silent > 0
-    }
+    return { says: [rule, ...problems].join("; "), isWarning: declared === 0 || problems.length > 0 }
   },
   Effect.timeout(timeout),
   Effect.orElseSucceed(() => ({ says: "unknown, the service does not answer", isWarning: false }))

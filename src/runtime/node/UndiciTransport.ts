@@ -2,7 +2,7 @@
  * The transport of calls that every task needs, on undici's dispatcher. It takes a quarter of the CPU time of Effect's general HTTP
  * client (`npm run bench`).
  */
-import { Agent } from "@effect/platform-node/Undici"
+import { Agent, buildConnector } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"
 import { Readable } from "node:stream"
 import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
@@ -21,6 +21,8 @@ const connections = 256
 
 /** Timeout of a whole call in milliseconds. */
 const callTimeout = Duration.toMillis("10 seconds")
+
+const connectTimeout = Duration.toMillis("5 seconds")
 
 const unavailable = (reason: string) => Effect.fail(new CoreUnavailable({ reason, retryAfter: null }))
 
@@ -45,7 +47,18 @@ export const layer = Layer.effect(
       return latest
     }
 
+    const connector = buildConnector({ timeout: connectTimeout })
+
     return CoreTransport.of({
+      connect: (url) =>
+        Effect.callback<void, CoreUnavailable>((resume) => {
+          const { host, hostname, port, protocol } = new URL(url)
+          const address = hostname.replaceAll(/[[\]]/g, "")
+          connector({ host, hostname: address, port, protocol }, (error, socket) => {
+            socket?.destroy()
+            resume(error === null ? Effect.void : unavailable(rootCauseMessage(error)))
+          })
+        }),
       post: (url, headers, body) =>
         Effect.callback<CoreResponse, CoreUnavailable>((resume) => {
           const { origin, pathname, search } = parse(url)

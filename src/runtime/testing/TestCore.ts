@@ -73,6 +73,7 @@ const layerClient = Layer.effect(
       return Deferred.succeed(changed, undefined)
     })
     return CoreClient.of({
+      unreachable: () => Effect.succeed(undefined),
       start: Effect.fnUntraced(function*(run) {
         const { behaviour } = journal
         if (behaviour === "down") return yield* new CoreUnavailable({ reason: "status 503", retryAfter: null })

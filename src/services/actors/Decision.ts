@@ -74,6 +74,10 @@ export const isSilent = ({ dispatchedRun, handOvers, head, quietSince, silence }
   typeof silence === "number" && head.status === "processing" && dispatchedRun === head.runId &&
   now - quietSince >= pauseAfter(silence, handOvers) * 1_000_000
 
+/** Whether nothing was heard since then of a run that the core works on. */
+export const isQuiet = ({ head, quietSince }: Actor, since: Timestamp): boolean =>
+  head.status === "processing" && quietSince <= since
+
 /** Whether the core has accepted the run or reported of it, so that a later refusal does not end the task. */
 export const isAccepted = ({ handOvers, head }: Actor): boolean =>
   head.status === "processing" && (handOvers > 0 || head.resumedAt === null)

@@ -5,12 +5,14 @@
 import { Duration, Effect } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskHead, TaskId } from "../../domain/Task.ts"
-import { fromMicros, now, type Timestamp } from "../../domain/Timestamp.ts"
+import { fromMicros, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { CoreClient } from "../core/CoreClient.ts"
 import { TaskReads } from "../store/TaskReads.ts"
 import { TaskWrites } from "../store/TaskWrites.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Settings } from "../timing/Settings.ts"
-import { type Actor, isSilent } from "./Decision.ts"
+import * as Worker from "../timing/Worker.ts"
+import { type Actor, isQuiet, isSilent } from "./Decision.ts"
 
 /** Runs of one check: the rest waits for the next sweep. */
 const batch = 1000
@@ -18,6 +20,9 @@ const batch = 1000
 const sweepTime = Duration.seconds(1)
 /** After a gap of this length the core has to reach the service again: its silence counts from the start. */
 const longGap = Duration.seconds(5)
+
+/** While nothing is heard of a run, or the core is lost, this often a connection shows whether it is there. */
+const lookInterval = Duration.seconds(10)
 
 const micros = (duration: Duration.Duration) => Duration.toMillis(duration) * 1000
 
@@ -31,11 +36,25 @@ interface Options {
   readonly wake: (head: TaskHead) => Effect.Effect<void>
 }
 
+/** Looks whether the core is there while it says nothing. */
+const makeLook = Effect.fnUntraced(function*(actors: Options["actors"]) {
+  const core = yield* CoreClient
+  const look = Effect.gen(function*() {
+    const since = plus(yield* now, Duration.negate(lookInterval))
+    const isLost = (yield* core.unreachable(Duration.infinity)) !== undefined
+    if (isLost || [...actors.values()].some((actor) => isQuiet(actor, since))) {
+      yield* core.unreachable(Duration.times(lookInterval, 0.5))
+    }
+  })
+  yield* Worker.make({ name: "the look for the core", runOnce: look, interval: lookInterval })
+})
+
 export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, isMine, wake }: Options) {
   const writes = yield* TaskWrites
   const reads = yield* TaskReads
-  const { sweepInterval } = yield* Settings
+  const { stuckAfter, sweepInterval } = yield* Settings
   let checkedAt = yield* now
+  yield* makeLook(actors)
 
   /** Leaves out the time in which this node could not have recorded an event. */
   const discountGap = (at: Timestamp) => {
@@ -51,11 +70,15 @@ export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, i
   const findSilent = (at: Timestamp) => {
     const silent: Array<Actor> = []
     let handedOver = 0
+    let stuck = 0
+    const stuckSince = plus(at, Duration.negate(stuckAfter))
     for (const actor of actors.values()) {
       if (actor.handOvers > 0) handedOver++
+      if (isQuiet(actor, stuckSince)) stuck++
       if (silent.length < batch && isSilent(actor, at) && isMine(actor.head.uuid)) silent.push(actor)
     }
     Metrics.silentRuns.set(handedOver)
+    Metrics.stuckRuns.set(stuck)
     return silent
   }
 

@@ -1,5 +1,18 @@
 /** The client of the processing core: starts and stops runs, over HTTP unless the core is built in. */
-import { Cause, Clock, Context, Deferred, Effect, Exit, Layer, Option, Redacted, Result, Schema } from "effect"
+import {
+  Cause,
+  Clock,
+  Context,
+  Deferred,
+  type Duration,
+  Effect,
+  Exit,
+  Layer,
+  Option,
+  Redacted,
+  Result,
+  Schema
+} from "effect"
 import { RunAccepted } from "../../domain/CoreProtocol.ts"
 import { CoreRefused, CoreUnavailable, isRetryableStatus, parseRetryAfter } from "../../domain/DispatchRetry.ts"
 import { type OpaqueJson, toBytes } from "../../domain/OpaqueJson.ts"
@@ -9,6 +22,7 @@ import { format, type Timestamp } from "../../domain/Timestamp.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
+import * as CoreReach from "./CoreReach.ts"
 import { type CoreResponse, CoreTransport } from "./CoreTransport.ts"
 
 export interface Run {
@@ -74,6 +88,12 @@ export interface CoreCalls {
   readonly stop: (runId: RunId, reason: string) => Effect.Effect<boolean, CallError>
 }
 
+/** The calls, and whether they reach the core. */
+interface ReachableCore extends CoreCalls {
+  /** Since when this node cannot reach the core; asks again when the latest answer is older than `maxAge`. */
+  readonly unreachable: (maxAge: Duration.Duration) => Effect.Effect<CoreReach.Unreachable | undefined>
+}
+
 const decodeAccepted = Schema.decodeUnknownResult(Schema.fromJsonString(RunAccepted))
 
 /** Returns a function that reads what an answer declares. An answer without a valid declaration declares nothing. */
@@ -89,7 +109,7 @@ const makeDeclared = () => {
 }
 
 /** The calls by HTTP. */
-const makeHttpCalls = (address: CoreAddress, transport: CoreTransport["Service"]): CoreCalls => {
+const makeHttpCalls = (address: CoreAddress, send: CoreTransport["Service"]["post"]): CoreCalls => {
   const declaredBy = makeDeclared()
   const headers: Record<string, string> = address.token === undefined
     ? {}
@@ -97,7 +117,7 @@ const makeHttpCalls = (address: CoreAddress, transport: CoreTransport["Service"]
 
   const post = (path: string, body: ReadonlyArray<Uint8Array>) =>
     Effect.flatMap(
-      Effect.flatMap(Tracing.propagate(headers), (traced) => transport.post(address.url + path, traced, body)),
+      Effect.flatMap(Tracing.propagate(headers), (traced) => send(address.url + path, traced, body)),
       (response): Effect.Effect<CoreResponse, CallError> => {
         const { retryAfter, status } = response
         if (status >= 200 && status < 300) return Effect.succeed(response)
@@ -123,11 +143,11 @@ const makeHttpCalls = (address: CoreAddress, transport: CoreTransport["Service"]
   }
 }
 
-export class CoreClient extends Context.Service<CoreClient, CoreCalls>()(
+export class CoreClient extends Context.Service<CoreClient, ReachableCore>()(
   "async-task-service/services/core/CoreClient"
 ) {
-  /** Measures, traces and logs the calls, and delays the stop of a run until its start has ended. */
-  static readonly make = (calls: CoreCalls): CoreCalls => {
+  /** Measures, traces and logs the calls, and delays the stop of a run until its start has ended. A built-in core is always reached. */
+  static readonly make = (calls: CoreCalls & Partial<ReachableCore>): ReachableCore => {
     /** Starts in flight on this node. If a stop arrived first, the core would respond 404 and the run would continue. */
     const starting = new Map<RunId, Deferred.Deferred<void>>()
     const outage = OutageLog.make()
@@ -142,6 +162,7 @@ export class CoreClient extends Context.Service<CoreClient, CoreCalls>()(
       return Effect.void
     }
     return {
+      unreachable: calls.unreachable ?? (() => Effect.succeed(undefined)),
       start: (run) =>
         Effect.suspend(() => {
           const answered = Deferred.makeUnsafe<void>()
@@ -165,6 +186,11 @@ export class CoreClient extends Context.Service<CoreClient, CoreCalls>()(
   static readonly layer = (address: CoreAddress) =>
     Layer.effect(
       CoreClient,
-      Effect.map(CoreTransport, (transport) => CoreClient.make(makeHttpCalls(address, transport)))
+      Effect.gen(function*() {
+        const { connect, post } = yield* CoreTransport
+        const { observe, unreachable } = yield* CoreReach.make(connect(address.url))
+        const calls = makeHttpCalls(address, (...request) => observe(post(...request)))
+        return CoreClient.make({ ...calls, unreachable })
+      })
     )
 }

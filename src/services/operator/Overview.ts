@@ -1,6 +1,8 @@
 /** The state of the service in one answer, and the alerts that hold now. All operators together cause one reading in 2 s. */
 import { Duration, Effect } from "effect"
-import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { format, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { CoreClient } from "../core/CoreClient.ts"
+import type { Unreachable } from "../core/CoreReach.ts"
 import { ClusterNodes, type Member, unownedShards } from "../operations/ClusterNodes.ts"
 import type { UserStorage } from "../store/StoredBytesStore.ts"
 import type { TaskStats } from "../store/TaskScans.ts"
@@ -9,6 +11,7 @@ import type { HistoryName } from "./History.ts"
 import { OperatorStore, type OriginStats } from "./OperatorStore.ts"
 
 const alertIds = [
+  "core_unreachable",
   "clocks_late",
   "not_accepted",
   "failures_many",
@@ -36,6 +39,8 @@ interface Facts {
   readonly lastHour: (name: HistoryName) => number
   /** Those with pending deliveries, or failed ones in the last hour. */
   readonly origins: ReadonlyArray<OriginStats>
+  /** Of the node that answers. */
+  readonly coreUnreachable: Unreachable | undefined
   /** Runs without progress for `stuckAfter`. */
   readonly stuck: { readonly total: number; readonly oldest: Timestamp | null }
   readonly members: ReadonlyArray<Member>
@@ -56,8 +61,8 @@ const lateNode = 1000
 const listedUsers = 10
 /** Failures of the last ten minutes, and their share of all tasks that ended then, of which an operator has to know. */
 const manyFailures = { count: 3, share: 0.2 }
-/** A run that has reported nothing for this long. */
-const stuckAfter = Duration.minutes(15)
+/** Operators learn at once that the core is not there. */
+export const coreMaxAge = Duration.seconds(2)
 /** Finding stuck runs reads more rows than the rest of the overview. */
 const stuckMaxAge = Duration.seconds(15)
 /** Bytes that are much for one user where STORED_BYTES sets no limit; the alert rule of Prometheus has the same. */
@@ -69,13 +74,23 @@ const named = 3
 /** Counts of the last ten minutes. */
 type Recent = (name: HistoryName) => number
 
-const ageInWords = (minutes: number) => minutes < 120 ? `${minutes} minutes` : `${Math.floor(minutes / 60)} hours`
+/** In minutes from two minutes on, in hours from two hours on. */
+const inWords = (seconds: number) => {
+  const [length, unit] = seconds < 120 ? [1, "seconds"] : seconds < 7200 ? [60, "minutes"] : [3600, "hours"]
+  return `${Math.floor(seconds / length)} ${unit}`
+}
 
-const stuckMessage = ({ at, stuck: { oldest, total } }: Facts) =>
+const stuckMessage = ({ at, stuck: { oldest, total } }: Facts, stuckAfter: Duration.Duration) =>
   oldest !== null
-  && `${total === 1 ? "A run has" : `${total} runs have`} made no progress for 15 minutes, the oldest for ${
-    ageInWords(Math.round((at - oldest) / 60_000_000))
-  }.`
+  && `${total === 1 ? "A run has" : `${total} runs have`} made no progress for ${
+    inWords(Duration.toSeconds(stuckAfter))
+  }, the oldest for ${inWords((at - oldest) / 1_000_000)}.`
+
+const unreachableMessage = ({ coreUnreachable, live: { counts } }: Facts) =>
+  coreUnreachable !== undefined
+  && `The core cannot be reached since ${
+    format(coreUnreachable.since)
+  }: ${coreUnreachable.reason}. Tasks that wait for it: ${counts.pending + counts.processing}.`
 
 const failureMessage = (recent: Recent) => {
   const [failed, ended] = [recent("failed"), recent("failed") + recent("completed")]
@@ -87,12 +102,13 @@ const alertsOf = (
   facts: Facts,
   recent: Recent,
   unownedSince: Timestamp | undefined,
-  muchStored: number
+  { muchStored, stuckAfter }: { readonly muchStored: number; readonly stuckAfter: Duration.Duration }
 ): ReadonlyArray<Alert> => {
   const large = facts.largestUsers.filter(({ bytes }) => bytes > muchStored)
   const failing = facts.origins.filter(({ failed }) => failed > 0)
   const late = facts.members.filter(({ lateness }) => lateness > lateNode)
   const found: Record<Alert["id"], string | false> = {
+    core_unreachable: unreachableMessage(facts),
     clocks_late: facts.overdue > lateClock
       && `A deadline passed ${Math.round(facts.overdue / 1000)} s ago, and its task is still live.`,
     not_accepted: recent("acceptance_expired") > 0
@@ -100,7 +116,7 @@ const alertsOf = (
         recent("acceptance_expired")
       }. An event of the core accepts a run, as "processing"; its answer to the call does not.`,
     failures_many: failureMessage(recent),
-    runs_stuck: stuckMessage(facts),
+    runs_stuck: stuckMessage(facts, stuckAfter),
     webhooks_failing: failing.length > 0
       && `Webhooks failed in the last hour: ${
         failing.slice(0, named).map(({ failed, origin }) => `${failed} to ${origin}`).join(", ")
@@ -122,7 +138,8 @@ const alertsOf = (
 const makeReading = Effect.gen(function*() {
   const store = yield* OperatorStore
   const nodes = yield* ClusterNodes
-  const { storedBytes } = yield* Settings
+  const core = yield* CoreClient
+  const { storedBytes, stuckAfter } = yield* Settings
   let unownedSince: Timestamp | undefined
 
   const sumsOf = Effect.fnUntraced(function*(at: Timestamp, minutes: number) {
@@ -153,13 +170,15 @@ const makeReading = Effect.gen(function*() {
       webhooksOverdue: millisSince(yield* store.webhooks.oldestDue(at)),
       lastHour: yield* sumsOf(at, 60),
       origins,
+      coreUnreachable: yield* core.unreachable(coreMaxAge),
       stuck: yield* readStuck,
       members,
       unowned: unownedShards(members).length,
       largestUsers: yield* store.largestUsers(listedUsers)
     }
     unownedSince = facts.unowned === 0 ? undefined : unownedSince ?? at
-    return { ...facts, alerts: alertsOf(facts, yield* sumsOf(at, 10), unownedSince, storedBytes ?? muchStored) }
+    const limits = { muchStored: storedBytes ?? muchStored, stuckAfter }
+    return { ...facts, alerts: alertsOf(facts, yield* sumsOf(at, 10), unownedSince, limits) }
   })
 })
 

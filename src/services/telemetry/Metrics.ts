@@ -95,6 +95,19 @@ export const coreSilence = gauge({
   labels: []
 })
 
+export const coreUnreachable = gauge({
+  name: "core.unreachable",
+  meaning:
+    "1 while this node cannot reach the core: its last call got no answer or, while nothing is heard of a run, no connection can be opened",
+  labels: []
+})
+
+export const stuckRuns = gauge({
+  name: "core.runs.stuck",
+  meaning: "runs of this node of which it has heard nothing for `STUCK_AFTER`",
+  labels: []
+})
+
 export const silentRuns = gauge({
   name: "core.runs.silent",
   meaning: "runs of this node that were handed over again because they were silent, and still are",

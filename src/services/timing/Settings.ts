@@ -38,6 +38,12 @@ export const settings = {
     default: "30 seconds",
     meaning: "how long the core may take to accept a task"
   }),
+  stuckAfter: Setting.duration(Duration.seconds(1), Duration.days(1), "must be between 1 second and 1 day", {
+    name: "STUCK_AFTER",
+    default: "15 minutes",
+    meaning:
+      "after how long without an event of its core a run is stuck: in alerts, in the overview and list of operators, and in `core.runs.stuck`. It ends nothing"
+  }),
   maxActiveTasks: Setting.integer(1, 1_000_000, {
     name: "MAX_ACTIVE_TASKS",
     default: "5",

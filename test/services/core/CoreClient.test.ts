@@ -27,6 +27,7 @@ describe("CoreClient", () => {
       const answered = yield* Deferred.make<void>()
       const calls: Array<string> = []
       const transport = Layer.succeed(CoreTransport, {
+        connect: () => Effect.void,
         post: (url) =>
           Effect.suspend(() => {
             calls.push(new URL(url).pathname)

@@ -1,6 +1,7 @@
 /** Commands for operators: overview, errors, clocks, revocations, and the groups of commands. */
 import { Command } from "effect/cli"
 import * as Views from "../../../http/operator/OperatorSchemas.ts"
+import { optionalInt } from "../../cli/Flags.ts"
 import { described, internalToken, printResult } from "../../cli/Root.ts"
 import { get, limit, page, range, withNext } from "./OperatorCall.ts"
 import { groups } from "./OperatorGroups.ts"
@@ -53,12 +54,16 @@ const errors = Command.make(
 
 const stuck = Command.make(
   "stuck",
-  { internalToken, limit },
-  ({ internalToken, limit }) =>
+  {
+    internalToken,
+    limit,
+    minutes: optionalInt("minutes", "Minutes without progress (default: STUCK_AFTER of the service)")
+  },
+  ({ internalToken, ...parameters }) =>
     printResult(
-      get(internalToken, Views.StuckView, "/stuck", { limit }),
-      ({ data }, { age, table }) =>
-        table(
+      get(internalToken, Views.StuckView, "/stuck", parameters),
+      ({ before, core_unreachable: unreachable, data }, { age, table, text }) => {
+        const runs = table(
           ["PROGRESS", "STATUS", "TASK", "WAITS FOR", "USER"],
           data.map(({ progress_at, status, sub, uuid, waiting_on }) => [
             age(progress_at),
@@ -67,8 +72,12 @@ const stuck = Command.make(
             waiting_on === null ? "" : `${waiting_on.party}: ${waiting_on.for.replaceAll("_", " ")}`,
             sub
           ]),
-          "Nothing is stuck."
+          `Nothing is stuck: the core has reported of every run since ${before}.`
         )
+        return unreachable === null ?
+          runs :
+          `${text(`The core cannot be reached since ${unreachable.since}: ${unreachable.reason}.`)}\n${runs}`
+      }
     )
 )
 

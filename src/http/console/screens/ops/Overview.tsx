@@ -19,6 +19,7 @@ type History = Views.History
 
 /** Where an alert is explained. */
 const alertScreens: Readonly<Record<string, string>> = {
+  core_unreachable: "/ops/stuck",
   clocks_late: "/ops/clocks",
   not_accepted: "/ops/errors?range=hour",
   failures_many: "/ops/errors?range=hour",

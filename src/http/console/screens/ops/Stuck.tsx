@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks"
 import { duration } from "../../clock.ts"
 import { Age, Status } from "../../components/Basics.tsx"
+import { Icon } from "../../components/Icon.tsx"
 import { useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
@@ -69,34 +70,49 @@ export const OpsStuck = () => {
   const [canceling, setCanceling] = useState<Run>()
   return (
     <Screen title="Stuck">
-      <p class="lead">Runs without a sign of life for 10 minutes, the longest first.</p>
+      <p class="lead">Runs without a sign of life for STUCK_AFTER, or since the core is gone, the longest first.</p>
       <Loaded polled={polled} refresh={refresh}>
-        {({ complete, data, total }) =>
-          data.length === 0
-            ? <Empty title="Nothing is stuck" />
-            : (
-              <div>
-                <p class="lead-in">
-                  {total === 1 ? "1 task" : `${total.toLocaleString("en")} tasks`}
-                  {data.length < total ? `, the first ${data.length} of them` : ""}
-                  {complete ? "" : "; only the oldest 20,000 live tasks were examined"}
-                </p>
-                <Rows
-                  caption="Stuck tasks, without progress for longest first"
-                  columns={[
-                    "Status",
-                    "Task",
-                    "No progress for",
-                    "Why",
-                    "User",
-                    "Fails",
-                    ...mayChange() ? ["Action"] : []
-                  ]}
-                >
-                  {data.map((run) => <Row key={run.uuid} run={run} onCancel={() => setCanceling(run)} />)}
-                </Rows>
-              </div>
+        {({ before, complete, core_unreachable: unreachable, data, total }) => (
+          <>
+            {unreachable === null ? null : (
+              <p class="banner" role="status">
+                <Icon name="warning" />
+                <span>
+                  The core was lost <Age at={unreachable.since} />: <bdi>{unreachable.reason}</bdi>
+                </span>
+              </p>
             )}
+            {data.length === 0
+              ? (
+                <Empty title="Nothing is stuck">
+                  The core has reported of every run since <Age at={before} />.
+                </Empty>
+              )
+              : (
+                <div>
+                  <p class="lead-in">
+                    {total === 1 ? "1 task" : `${total.toLocaleString("en")} tasks`}
+                    {data.length < total ? `, the first ${data.length} of them` : ""}
+                    {complete ? "" : "; only the oldest 20,000 live tasks were examined"}
+                  </p>
+                  <Rows
+                    caption="Stuck tasks, without progress for longest first"
+                    columns={[
+                      "Status",
+                      "Task",
+                      "No progress for",
+                      "Why",
+                      "User",
+                      "Fails",
+                      ...mayChange() ? ["Action"] : []
+                    ]}
+                  >
+                    {data.map((run) => <Row key={run.uuid} run={run} onCancel={() => setCanceling(run)} />)}
+                  </Rows>
+                </div>
+              )}
+          </>
+        )}
       </Loaded>
       {canceling === undefined
         ? null
