@@ -243,3 +243,60 @@ describe("many silent runs", () => {
         assert.deepStrictEqual(yield* received(core), [])
       })))
 })
+
+describe("a core that declares 10 s and works 60 s before its event", () => {
+  const declares10 = { onStart: accepts, silence: 10, sweepInterval: Duration.seconds(1) }
+
+  it.effect("has a new run once, whose task fails after 30 s: its answer accepts nothing", () =>
+    withCore(declares10, (core) =>
+      Effect.gen(function*() {
+        const started = yield* startedTask(core.starts)
+        yield* TestClock.adjust("60 seconds")
+        assert.deepStrictEqual(yield* received(core), [])
+        assert.strictEqual(
+          yield* statusOf(started.uuid),
+          "failed: Task was not accepted by the processing core within 30 s"
+        )
+        const late = yield* Effect.result(processing(started))
+        assert.isTrue(Result.isFailure(late) && late.failure._tag === "RunSuperseded")
+      })))
+
+  // The answers to what it gets again: it knows the run, refuses the repetition, or is busy for an hour.
+  const busy = unavailable(Duration.hours(1))
+  const answers: Record<string, ReturnType<CoreScript["onStart"]>> = {
+    "2xx": Effect.void,
+    "400": Effect.fail(new CoreRefused({ status: 400 })),
+    "429": busy
+  }
+  for (const [name, answer] of Object.entries(answers)) {
+    for (const isResumed of [false, true]) {
+      it.effect(`keeps its ${isResumed ? "resumed" : "accepted"} run, which it gets again, and answers ${name} to that`, () =>
+        withCore(
+          { ...declares10, onStart: (_, attempt) => attempt === 1 ? Effect.void : answer },
+          (core) =>
+            Effect.gen(function*() {
+              const started = yield* startedTask(core.starts)
+              const { tasks, uuid } = started
+              let { run } = started
+              if (isResumed) {
+                yield* reportTo(tasks, { ...envelope(run), type: "interrupted", tool_calls: [toolCall] })
+                const task = yield* tasks.get(caller.principal, uuid)
+                yield* answerTo(tasks, caller, task, [{ tool_call_id: toolCall.id, output: 1 }])
+                run = yield* Queue.take(core.starts)
+              } else yield* processing(started)
+              yield* TestClock.adjust("60 seconds")
+              assert.deepStrictEqual(yield* received(core), name === "429" ? [run.runId] : [run.runId, run.runId])
+              assert.strictEqual(yield* statusOf(uuid), "processing")
+              // A sign of life does not hold up what follows from the next silence, although the core asked for an hour.
+              yield* reportTo(tasks, { ...envelope(run), type: "progress" })
+              yield* TestClock.adjust("70 seconds")
+              assert.include(yield* received(core), run.runId)
+              yield* reportTo(tasks, { ...envelope(run), type: "completed", turn })
+              assert.strictEqual(yield* statusOf(uuid), "completed")
+              yield* TestClock.adjust("1 minute")
+              assert.deepStrictEqual(yield* received(core), [])
+            })
+        ))
+    }
+  }
+})
