@@ -4,6 +4,7 @@
  */
 import { Cause, Context, Duration, Effect, FiberSet, Layer, Option, Redacted } from "effect"
 import * as Backoff from "../../domain/Backoff.ts"
+import { pauseWithin } from "../../domain/DispatchRetry.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
@@ -43,6 +44,8 @@ const deletionBatch = 1000
 /** Pauses of a run that waits. */
 const firstPause = Duration.seconds(1)
 const longestPause = Duration.seconds(15)
+/** Between an attempt and the end of its window, when no other follows. */
+const shortlyBefore = Duration.millis(2500)
 /** A queued run starts soon after the end of the task before. */
 const queuePause = Duration.seconds(2)
 
@@ -147,6 +150,13 @@ const makeAttempt = Effect.gen(function*() {
   })
 })
 
+/** The last attempt uses what is left of the window. One that was made shortly before its end was the last. */
+const nextTry = (at: Timestamp, wanted: Duration.Duration, end: Timestamp): Timestamp => {
+  const left = Duration.millis(Math.max(0, (end - at) / 1000))
+  const { isLast, pause } = pauseWithin(wanted, left)
+  return isLast && Duration.isLessThan(left, shortlyBefore) ? end : plus(at, pause)
+}
+
 const claimOf = ({ definition, id, nextAt }: DueSchedule, at: Timestamp): FiringClaim => {
   const { last, missed, next, run } = fire(id, definition, nextAt, at)
   const nextDue = next === null ? null : dueAt(id, definition, next)
@@ -175,7 +185,6 @@ const makeRuns = Effect.gen(function*() {
     const at = yield* now
     const pause = Backoff.delayAfter(run.attempt - 1, firstPause, reached.longest ?? longestPause)
     const end = windowEnd(id, definition, scheduledFor)
-    const next = plus(at, pause)
     yield* record({
       scheduleId: id,
       scheduledFor,
@@ -183,7 +192,7 @@ const makeRuns = Effect.gen(function*() {
       startedAt: reached.outcome === "created" ? at : null,
       taskId: reached.taskId ?? null,
       error: reached.error ?? null,
-      tryAt: reached.outcome === "waiting" ? next < end ? next : end : null,
+      tryAt: reached.outcome === "waiting" ? nextTry(at, pause, end) : null,
       lacksToken: reached.lacksToken ?? null
     })
     if (reached.outcome === "waiting") wake.openUnsafe()

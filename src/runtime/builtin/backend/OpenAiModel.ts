@@ -1,10 +1,11 @@
 /**
  * A `LanguageModel` for any OpenAI-compatible `/chat/completions`. It can only stream. An interrupted call closes its socket.
  */
-import { Duration, Effect, identity, Predicate, Redacted, Schedule, Stream, Struct } from "effect"
+import { Clock, Duration, Effect, identity, Predicate, Redacted, Schedule, Stream, Struct } from "effect"
 import { AiError, LanguageModel, type Prompt, Tool } from "effect/ai"
 import { Base64 } from "effect/encoding"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { parseRetryAfter } from "../../../domain/DispatchRetry.ts"
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
 import type { RunOptions } from "../../../domain/TaskRequest.ts"
 import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
@@ -47,7 +48,13 @@ const failureOf = ({ apiKey }: Endpoint) => (response: HttpClientResponse.HttpCl
     Effect.orElseSucceed(() => ""),
     Effect.map((body) => apiKey === undefined ? body : body.replaceAll(Redacted.value(apiKey), "…")),
     Effect.tap((body) => Effect.logWarning("a model provider refused a call", { status: response.status, body })),
-    Effect.flatMap((body) => Effect.fail(aiError(reasonOf(response.status, body, response.headers["retry-after"]))))
+    Effect.flatMap((body) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) => {
+        const given = response.headers["retry-after"]
+        const retryAfter = given === undefined ? null : parseRetryAfter(given, at)
+        return Effect.fail(aiError(reasonOf(response.status, body, retryAfter)))
+      })
+    )
   )
 
 /** Posts to a provider; every response that is not 2xx becomes an `AiError`. */

@@ -111,16 +111,19 @@ export const callFailed = (description: string) =>
 const tooMuch = aiError(new AiError.UnknownError({ description: tooLong }))
 
 /** Classifies a provider's error by its status and the error code anywhere in its text. */
-export const reasonOf = (status: number, text: string, retryAfter?: string): AiError.AiErrorReason => {
+export const reasonOf = (
+  status: number,
+  text: string,
+  retryAfter: Duration.Duration | null = null
+): AiError.AiErrorReason => {
   const isSpent = status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(text))
   if (isSpent) return new AiError.QuotaExhaustedError({})
   const description = `status ${status}`
   if (status === 408 || status === 409) return new AiError.InternalProviderError({ description })
-  if (status !== 429) return AiError.reasonFromHttpStatus({ status, description })
-  const seconds = Number(retryAfter)
-  return new AiError.RateLimitError(
-    seconds > 0 ? { retryAfter: Duration.min(Duration.seconds(seconds), maxRetryAfter) } : {}
-  )
+  if (status !== 429 && (status !== 503 || retryAfter === null)) {
+    return AiError.reasonFromHttpStatus({ status, description })
+  }
+  return new AiError.RateLimitError(retryAfter === null ? {} : { retryAfter: Duration.min(retryAfter, maxRetryAfter) })
 }
 
 /** Parses arguments. Invalid JSON stays text, which no tool accepts. */
