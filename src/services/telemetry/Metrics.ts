@@ -98,7 +98,7 @@ export const coreSilence = gauge({
 export const coreUnreachable = gauge({
   name: "core.unreachable",
   meaning:
-    "1 while this node cannot reach the core: its last call got no answer or, while nothing is heard of a run, no connection can be opened",
+    "1 while this node does not reach the core: its last call got no answer or, while nothing is heard of a run, no connection can be opened",
   labels: []
 })
 
