@@ -34,27 +34,34 @@ export const make = Effect.fnUntraced(function*(
   let connecting: Fiber.Fiber<void> | undefined
   Metrics.coreUnreachable.set(0)
 
-  const note = (error: CoreUnavailable | undefined) =>
+  const noteReached = Effect.map(monotonicMillis, (millis) => {
+    knownAt = millis
+    if (found === undefined) return
+    found = undefined
+    Metrics.coreUnreachable.set(0)
+  })
+
+  const noteLost = ({ reason }: CoreUnavailable) =>
     Effect.zipWith(now, monotonicMillis, (at, millis) => {
       knownAt = millis
-      found = error === undefined ? undefined : { since: found?.since ?? at, reason: error.reason }
-      Metrics.coreUnreachable.set(found === undefined ? 0 : 1)
+      found = { since: found?.since ?? at, reason }
+      Metrics.coreUnreachable.set(1)
     })
 
   const observe = <A>(call: Effect.Effect<A, CoreUnavailable>) =>
-    Effect.tapError(Effect.tap(call, () => note(undefined)), note)
+    Effect.tapError(Effect.tap(call, () => noteReached), noteLost)
 
   const probe = Effect.suspend(() => {
     const before = found
     return Effect.matchEffect(connect, {
       onSuccess: () =>
         Effect.andThen(
-          note(undefined),
+          noteReached,
           before === undefined ? Effect.void : Effect.logInfo("the core can be reached again")
         ),
       onFailure: (error) =>
         Effect.andThen(
-          note(error),
+          noteLost(error),
           before === undefined
             ? Effect.logWarning(`The core cannot be reached: ${error.reason}. Nothing is known of the runs that it has`)
             : Effect.void
