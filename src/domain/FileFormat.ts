@@ -1,8 +1,10 @@
 /**
- * Accepted file formats. A file is rejected by its extension or by a declared type that contradicts it. Its content is a
- * reason only when it is certainly a program, or a page or script with another extension: no list of signatures covers
- * all valid beginnings of a format (BOMs, printer headers, padding, old versions, encryption).
+ * Accepted file formats. A file is rejected by its extension or by a declared type that is known to be of another kind; a
+ * name without an extension has the format of the declared type. Its content is a reason only when it is certainly a
+ * program, or a page or script with another extension: no list of signatures covers all valid beginnings of a format
+ * (BOMs, printer headers, padding, old versions, encryption).
  */
+import { mediaTypeOf, mediaTypes } from "./MediaTypes.ts"
 
 const text = /^text\/|[+/](x-)?(json|ndjson|xml|javascript|ecmascript|css|csv)$|^application\/(vnd\.ms-)?excel$/
 const image = /^image\/(?!svg)/
@@ -12,6 +14,9 @@ const office =
   /^application\/(x-)?(zip|(dos_)?(ms[-_]?)?(excel|word)|xlsx?|docx?|vnd\.ms-(excel|word|office)|vnd\.openxmlformats|ole-|cdf|encrypted)/
 /** Audio and video share their container formats. */
 const media = /^(audio|video)\/|^application\/(ogg|mp4|(x-)?matroska)$/
+/** Programs, archives and fonts: no accepted format has these types. */
+const foreign =
+  /^font\/|[/.-](msdownload|msdos-program|dosexec|executable|elf|mach-binary|sharedlib|msi|wasm|bat|c?sh|shellscript|java-archive|java-vm|package-archive|gzip|bzip2?|tar|7z-compressed|rar|rar-compressed)$/
 
 interface Format {
   /** The declared types that match. */
@@ -48,24 +53,100 @@ const formats: Readonly<Record<string, Format>> = {
   mkv: binary(media)
 }
 
-const spellings: Readonly<Record<string, string>> = { jpeg: "jpg", htm: "html" }
+/** Other extensions of the formats, as browsers and recorders give them. */
+const spellings: Readonly<Record<string, string>> = {
+  jpeg: "jpg",
+  jpe: "jpg",
+  jfif: "jpg",
+  pjpeg: "jpg",
+  pjp: "jpg",
+  htm: "html",
+  mjs: "js",
+  wave: "wav",
+  oga: "ogg",
+  opus: "ogg",
+  weba: "webm",
+  m4v: "mp4"
+}
 
 export const extensions: ReadonlyArray<string> = Object.keys(formats)
 
-/** The format by a file's extension, in lower case; undefined when it is not accepted. */
-export const formatOf = (name: string): string | undefined => {
-  const extension = /\.([A-Za-z0-9]+)$/.exec(name)?.[1]?.toLowerCase() ?? ""
+/** With the other spellings. */
+export const allExtensions: ReadonlyArray<string> = [...extensions, ...Object.keys(spellings)]
+
+const spelled = (extension: string): string | undefined => {
   const format = Object.hasOwn(spellings, extension) ? spellings[extension] : extension
   return format !== undefined && Object.hasOwn(formats, format) ? format : undefined
 }
 
+/** What follows the last dot of a name, in lower case; undefined without letters, as in `v1.2`. */
+const extensionIn = (name: string): string | undefined => /\.(?=\d*[a-z])([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase()
+
+/** The format by a file's extension, in lower case; undefined when it is not accepted. */
+export const formatOf = (name: string): string | undefined => spelled(extensionIn(name) ?? "")
+
 /** Types that clients send for unknown files. RFC 7578 reads a missing type as `text/plain`. */
 const unspecific = /^text\/plain$|\/(x-)?(octet-stream|binary|unknown|download|force-download|\*)$|^[^/]*$/
 
-/** Whether the declared media type belongs to another kind of file. */
+/** A declared type without its parameters, in lower case. */
+const essenceOf = (mediaType: string): string => mediaType.split(";", 1)[0]?.trim().toLowerCase() ?? ""
+
+const fits = (format: string, type: string): boolean =>
+  formats[format]?.types.some((fitting) => fitting.test(type)) === true
+
+/** What a header of a form may contain. */
+const isFieldValue = /^[\x20-\x7e]{0,255}$/
+
+/** Whether the declared media type is known to belong to another kind of file, or is no value of a header. */
 export const contradicts = (format: string, mediaType: string): boolean => {
-  const type = mediaType.split(";", 1)[0]?.trim().toLowerCase() ?? ""
-  return !unspecific.test(type) && formats[format]?.types.some((fitting) => fitting.test(type)) !== true
+  const type = essenceOf(mediaType)
+  if (!isFieldValue.test(mediaType)) return true
+  const isKnown = [text, /^image\//, pdf, office, media, foreign].some((kind) => kind.test(type))
+  return isKnown && !unspecific.test(type) && !fits(format, type)
+}
+
+/** Subtypes that are not the extension of their format. */
+const subtypes: Readonly<Record<string, string>> = {
+  mpeg: "mp3",
+  "vnd.wave": "wav",
+  matroska: "mkv",
+  ecmascript: "js",
+  javascript: "js",
+  ndjson: "json",
+  "comma-separated-values": "csv",
+  acrobat: "pdf",
+  msword: "docx"
+}
+
+/** The format of a file whose media type is declared; undefined when the type names none that is accepted. */
+export const formatOfType = (mediaType: string): string | undefined => {
+  const type = essenceOf(mediaType)
+  const subtype = type.replace(/^[^/]*\/(x-)?/, "")
+  const usual = Object.keys(mediaTypes).find((extension) => mediaTypes[extension] === type)
+  const suffix = type.startsWith("image/") ? undefined : /\+(json|xml)$/.exec(type)?.[1]
+  const named = Object.hasOwn(subtypes, subtype) ? subtypes[subtype] : undefined
+  const format = usual ?? named ?? suffix ?? spelled(subtype) ?? (type.startsWith("text/") ? "txt" : "")
+  return fits(format, type) ? spelled(format) : undefined
+}
+
+/** A file as the backend gets it. Its name has an accepted extension. */
+export interface Identified {
+  readonly format: string
+  readonly name: string
+  readonly mimeType: string
+}
+
+/** Identifies a file by its name, or by its declared type if the name has no extension; undefined when it is not accepted. */
+export const identify = (given: string, declared: string): Identified | undefined => {
+  // Windows drops these too, so that `a.exe.` is a program.
+  const stem = given.replace(/[. ]+$/, "")
+  const extension = extensionIn(stem)
+  const format = extension === undefined ? formatOfType(declared) : spelled(extension)
+  if (format === undefined) return undefined
+  const base = extension === undefined ? stem : stem.slice(0, -extension.length - 1)
+  const name = mediaTypeOf(stem) === undefined ? `${base || "file"}.${format}` : stem
+  const isDeclared = declared.includes("/") && essenceOf(declared) !== "application/octet-stream"
+  return { format, name, mimeType: isDeclared ? declared : mediaTypeOf(name) ?? "application/octet-stream" }
 }
 
 /** Whether an empty file is valid in the format. */

@@ -28,12 +28,6 @@ export const mediaTypes: Readonly<Record<string, string>> = {
   mkv: "video/x-matroska"
 }
 
-/** The usual extension of a media type. */
-export const extensionOf = (mediaType: string): string | undefined => {
-  const type = mediaType.toLowerCase()
-  return Object.keys(mediaTypes).find((extension) => mediaTypes[extension] === type)
-}
-
 /** The media type by the extension of a file's name; undefined for another format. */
 export const mediaTypeOf = (name: string): string | undefined => {
   const extension = /\.([A-Za-z0-9]+)$/.exec(name)?.[1]?.toLowerCase() ?? ""

@@ -1,7 +1,15 @@
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it } from "vitest"
-import { contradicts, extensions, formatOf, isDangerous, mayBeEmpty } from "../../src/domain/FileFormat.ts"
+import {
+  contradicts,
+  extensions,
+  formatOf,
+  formatOfType,
+  identify,
+  isDangerous,
+  mayBeEmpty
+} from "../../src/domain/FileFormat.ts"
 
 const directory = path.resolve(import.meta.dirname, "../kit/files")
 const bytesOf = (...parts: ReadonlyArray<string | ReadonlyArray<number>>) =>
@@ -11,9 +19,69 @@ describe("the format of a file", () => {
   it("is what its name says, in either spelling", () => {
     for (const extension of extensions) assert.strictEqual(formatOf(`a.b.${extension.toUpperCase()}`), extension)
     assert.deepStrictEqual(["a.jpeg", "a.HTM"].map(formatOf), ["jpg", "html"])
-    for (const name of ["a.exe", "a", "", ".", "a.", "constructor", "a.constructor", "a.txt ", "a.txt/", "a.svg"]) {
+    for (
+      const name of ["a.exe", "a", "", ".", "a.", "constructor", "a.constructor", "a.txt ", "a.txt/", "a.7z", "a.svg"]
+    ) {
       assert.isUndefined(formatOf(name), name)
     }
+  })
+
+  it("is that of the declared type where the name has no extension, and the name then gets one", () => {
+    const named = [
+      ["blob", "audio/webm;codecs=opus", "blob.webm"],
+      ["blob", "VIDEO/WebM; codecs=\"vp8, opus\"", "blob.webm"],
+      ["", "audio/ogg", "file.ogg"],
+      ["...", "image/png", "file.png"],
+      ["voice.", "audio/mp4", "voice.m4a"],
+      ["v1.2", "application/pdf", "v1.2.pdf"],
+      ["Mr. Smith", "image/jpg", "Mr. Smith.jpg"],
+      ["README", "text/plain", "README.txt"],
+      ["notes", "text/markdown", "notes.txt"],
+      ["feed", "application/rss+xml", "feed.xml"],
+      ["data", "application/ld+json; charset=utf-8", "data.json"],
+      ["talk", "audio/x-wav", "talk.wav"],
+      ["talk", "audio/mpeg", "talk.mp3"],
+      ["film", "video/x-matroska;codecs=avc1,opus", "film.mkv"],
+      ["sheet", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "sheet.xlsx"],
+      // An extension decides, whatever the type.
+      ["image.jfif", "image/jpeg", "image.jpg"],
+      ["memo.weba", "", "memo.webm"],
+      ["a.jpeg", "", "a.jpeg"],
+      ["a.pdf.txt", "application/octet-stream", "a.pdf.txt"],
+      ["a.txt.", "text/plain", "a.txt"],
+      ["a.txt . ", "", "a.txt"]
+    ] as const
+    for (const [name, type, expected] of named) {
+      assert.strictEqual(identify(name, type)?.name, expected, `${name} ${type}`)
+    }
+    const refused = [
+      ["blob", ""],
+      ["blob", "application/octet-stream"],
+      ["blob", "application/zip"],
+      ["blob", "image/svg+xml"],
+      ["blob", "image/heic"],
+      ["blob", "application/x-sh"],
+      ["blob", "constructor"],
+      ["a.exe", "application/pdf"],
+      ["a.exe.", "application/pdf"],
+      ["a.exe. .", "application/pdf"],
+      ["a.tar.gz", "text/plain"],
+      ["a.pdf.exe", "application/pdf"]
+    ] as const
+    for (const [name, type] of refused) assert.isUndefined(identify(name, type), `${name} ${type}`)
+    for (const format of extensions) {
+      const { mimeType } = identify(`a.${format}`, "")!
+      assert.strictEqual(formatOfType(mimeType), format)
+      assert.isFalse(contradicts(format, mimeType))
+    }
+  })
+
+  it("gives the type of a file that declares none", () => {
+    for (const declared of ["", "application/octet-stream", "file"]) {
+      assert.strictEqual(identify("a.png", declared)?.mimeType, "image/png")
+    }
+    assert.strictEqual(identify("a.png", "image/png; x=y")?.mimeType, "image/png; x=y")
+    assert.strictEqual(identify("a.csv", "text/plain")?.mimeType, "text/plain")
   })
 
   it("is not refused by the content of a file that a tool has written", () => {
@@ -107,8 +175,34 @@ describe("a declared type", () => {
     }
   })
 
+  it("that nobody knows contradicts no name", () => {
+    const unknown = [
+      "application/wps-office.docx",
+      "application/kswps",
+      "application/haansoftxlsx",
+      "application/vnd.oasis.opendocument.text",
+      "chemical/x-pdb",
+      "message/rfc822",
+      "x-world/x-vrml",
+      "nonsense"
+    ]
+    for (const format of extensions) {
+      for (const type of unknown) assert.isFalse(contradicts(format, type), `${format}: ${type}`)
+    }
+  })
+
   it("of another kind contradicts the name", () => {
-    const others = ["application/x-msdownload", "application/x-sh", "application/java-archive", "font/woff2"]
+    const others = [
+      "image/png\r\nX: y",
+      `a/${"b".repeat(255)}`,
+      "application/x-msdownload",
+      "application/vnd.microsoft.portable-executable",
+      "application/x-sh",
+      "application/java-archive",
+      "application/gzip",
+      "application/x-7z-compressed",
+      "font/woff2"
+    ]
     for (const format of extensions) {
       for (const type of others) assert.isTrue(contradicts(format, type), `${format}: ${type}`)
     }

@@ -107,6 +107,43 @@ describe("a file that is streamed to the backend", () => {
     }
   })
 
+  it("has the format of its declared type where it has no extension, and a type that nobody knows is passed on", async () => {
+    const part = (disposition: string, type: string) =>
+      formOf([{ disposition: `form-data; name="file"${disposition}`, type }])
+    const docx = "application/wps-office.docx"
+    const cases = [
+      ["; filename=\"blob\"", "audio/webm;codecs=opus", "blob.webm", "audio/webm"],
+      // A browser quotes no list of codecs.
+      ["; filename=\"blob\"", "video/webm;codecs=vp8,opus", "blob.webm", "video/webm"],
+      ["; filename=\"blob\"", "AUDIO/OGG; Codecs=\"opus\"", "blob.ogg", "audio/ogg"],
+      ["; filename=\"\"", "application/pdf", "file.pdf", "application/pdf"],
+      ["", "audio/mp4", "file.m4a", "audio/mp4"],
+      ["; filename=\"voice.\"", "audio/mpeg", "voice.mp3", "audio/mpeg"],
+      ["; filename=\"image.jfif\"", "image/jpeg", "image.jpg", "image/jpeg"],
+      ["; filename=\"a.docx\"", docx, "a.docx", docx]
+    ] as const
+    for (const [disposition, type, name, mime_type] of cases) {
+      const { body, status, text } = await post(part(disposition, type))
+      assert.strictEqual(status, 201, `${disposition} ${type}: ${text}`)
+      assert.deepInclude(body.file, { name, mime_type })
+      assert.strictEqual(fileName(backend.last!), name)
+    }
+    const form = new FormData()
+    form.append("file", new Blob(["x"], { type: "audio/webm;codecs=opus" }))
+    const sent = await fetch(`${service.url}/api/files`, { method: "POST", headers: { authorization }, body: form })
+    assert.strictEqual(sent.status, 201)
+    backend.uploads.length = 0
+    const refused = [["; filename=\"blob\"", "application/octet-stream"], ["; filename=\"a.exe.\"", "image/png"], [
+      "",
+      "text/plain"
+    ]]
+    for (const [disposition = "", type = ""] of refused) {
+      const { body, status } = await post(part(disposition, type))
+      assert.deepStrictEqual([status, Object.keys(body.errors)], [422, ["file"]], disposition)
+    }
+    assert.strictEqual(backend.uploads.length, 0)
+  })
+
   it("may have other fields before and after it", async () => {
     const other = { disposition: "form-data; name=\"note\"", content: "x" }
     const unwanted = {

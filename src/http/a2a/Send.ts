@@ -3,7 +3,6 @@ import { Effect, Option, Predicate } from "effect"
 import { Digest } from "effect/crypto"
 import { Kind } from "../../domain/JsonBytes.ts"
 import type { Writable } from "../../domain/JsonWriter.ts"
-import { extensionOf } from "../../domain/MediaTypes.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { RawJson, stringOf } from "../../domain/RawJson.ts"
@@ -46,7 +45,7 @@ const makeInputOf = Effect.gen(function*() {
       stringOf(base64).replaceAll("-", "+").replaceAll("_", "/"),
       () => invalidParams("message.parts", "The bytes of a file are not valid base64")
     )
-    return store(caller, { name: name || `file.${extensionOf(mediaType) ?? "bin"}`, mimeType: mediaType, content })
+    return store(caller, { name: name ?? "", mimeType: mediaType, content })
   }
 
   /** The items of the input of a task. */
@@ -60,7 +59,7 @@ const makeInputOf = Effect.gen(function*() {
       const base64 = raw ?? file?.bytes
       if (Predicate.isNotNullish(text)) return Effect.succeed<Writable>({ type: "text", text })
       if (Predicate.isNotNullish(base64)) {
-        const type = mediaType || file?.mimeType || "application/octet-stream"
+        const type = mediaType || file?.mimeType || ""
         return Effect.map(
           upload(caller, base64, filename ?? file?.name ?? undefined, type),
           ({ file, type }): Writable => ({ type, file })

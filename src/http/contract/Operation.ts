@@ -184,7 +184,7 @@ const eventStream: Node = {
 
 const fileRules =
   `Up to ${Limits.fileBytes / 1024} KB, in one of the formats ${extensions.join(", ")} by its extension `
-  + "(also jpeg and htm), with a matching content type or none. Programs are refused under any name."
+  + "(also jpeg and htm), or by its content type if the name has none. Programs are refused under any name."
 
 const pathParameters: Readonly<Record<string, Node>> = {
   uuid: { description: "Task identifier, a UUID.", example: uuid },

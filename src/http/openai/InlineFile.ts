@@ -1,7 +1,6 @@
 /** Files that a request contains as data URLs. They are uploaded before the task is created. */
 import { Effect, Predicate } from "effect"
 import { Kind } from "../../domain/JsonBytes.ts"
-import { extensionOf } from "../../domain/MediaTypes.ts"
 import { RawJson, stringOf } from "../../domain/RawJson.ts"
 import { bytesOf } from "../facades/Base64Files.ts"
 import { invalid, type Refused } from "./Errors.ts"
@@ -27,15 +26,13 @@ export const parse = (
 ): Effect.Effect<InlineFile, Refused> => {
   const isText = Predicate.isString(data) || data instanceof RawJson && data.kind === Kind.string
   const url = isText ? stringOf(data) : ""
-  const comma = url.indexOf(",")
-  const [, mimeType] = /^data:([^;,]{1,255})(?:;[^;,]{1,255})*;base64$/i.exec(url.slice(0, Math.min(comma, 1024))) ?? []
+  // Recorders of browsers have commas in parameters: `data:video/webm;codecs=vp8,opus;base64,…`.
+  const [head = "", mimeType] = /^data:([^;,]{0,255})(?:;[^;]{1,255})*;base64,/i.exec(url.slice(0, 1024)) ?? []
   if (mimeType === undefined) {
     return Effect.fail(invalid(part, `Only data URLs in base64 are read here. ${way}`, "unsupported_parameter"))
   }
-  const name = Predicate.isString(filename) && filename !== ""
-    ? filename.slice(0, 255)
-    : `file.${extensionOf(mimeType) ?? "bin"}`
-  return Effect.succeed({ type: "inline", param: `${part}.${field}`, name, mimeType, base64: url.slice(comma + 1) })
+  const name = Predicate.isString(filename) ? filename.slice(0, 255) : ""
+  return Effect.succeed({ type: "inline", param: `${part}.${field}`, name, mimeType, base64: url.slice(head.length) })
 }
 
 /** The file's bytes as an upload pulls them. */

@@ -30,7 +30,9 @@ type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
 
 /** A file that is being uploaded. Its bytes are pulled only as fast as the backend accepts them. */
 export interface IncomingFile<E> {
+  /** Empty if the file has none; its declared type then has to be that of an accepted format. */
   readonly name: string
+  /** As it is declared, with parameters; empty without. */
   readonly mimeType: string
   readonly content: Pull.Pull<Chunks, E>
 }
@@ -184,18 +186,18 @@ interface Client {
   readonly onPassed: (bytes: number) => void
 }
 
-/** What a header of the backend's form may contain. */
-const isFieldValue = /^[\x20-\x7e]{1,255}$/
+const notAccepted = refuseFile(
+  `Files of this format are not accepted; ${FileFormat.extensions.join(", ")} are. `
+    + "The extension of the name says the format, or the content type if the name has no extension."
+)
 
-/** The format of an accepted file, by its name and declared type. */
-const formatOf = ({ mimeType, name }: Pick<IncomingFile<never>, "mimeType" | "name">) => {
-  const format = FileFormat.formatOf(name)
-  if (format === undefined) {
-    return Effect.fail(refuseFile(`Files of this format are not accepted; ${FileFormat.extensions.join(", ")} are`))
-  }
-  return !isFieldValue.test(mimeType) || FileFormat.contradicts(format, mimeType)
-    ? Effect.fail(refuseFile(`The declared type of the file is not that of ${format}`))
-    : Effect.succeed(format)
+/** The file as it is passed on, with its format. */
+const identify = <E>({ content, mimeType, name }: IncomingFile<E>) => {
+  const found = FileFormat.identify(name, mimeType)
+  if (found === undefined) return Effect.fail(notAccepted)
+  return FileFormat.contradicts(found.format, found.mimeType)
+    ? Effect.fail(refuseFile(`The declared type of the file is not that of ${found.format}`))
+    : Effect.succeed({ ...found, content })
 }
 
 /** The form with the file. `state` shows how much of it the HTTP client has pulled, and why the file failed. */
@@ -246,8 +248,9 @@ const formOf = <E>(
   return { body, state }
 }
 
-const upload = Effect.fnUntraced(function*<E>(client: Client, token: Redacted.Redacted, file: IncomingFile<E>) {
-  const head = yield* readHead(file.content, yield* formatOf(file))
+const upload = Effect.fnUntraced(function*<E>(client: Client, token: Redacted.Redacted, given: IncomingFile<E>) {
+  const file = yield* identify(given)
+  const head = yield* readHead(file.content, file.format)
   const idle = yield* IdleTimeout.make((yield* Timeouts).backendIdle)
   const boundary = yield* client.boundary
   const { body, state } = formOf(file, head, boundary, idle, client.onPassed)

@@ -287,6 +287,13 @@ describe("3.3 semantics", () => {
       "CONTENT_TYPE_NOT_SUPPORTED"
     ])
     assert.lengthOf(backend.uploads, 1)
+    const voice = { raw: btoa("x"), mediaType: "Audio/WebM;codecs=opus" }
+    const sent = await client.call("SendMessage", {
+      message: messageOf("x", { parts: [voice] }),
+      configuration: atOnce
+    })
+    assert.property(sent.body.result, "task")
+    assert.strictEqual(fileName(backend.last!), "file.webm")
   })
 
   it("3.3.2 asks for a token, and treats tasks of others like unknown ones", async () => {
@@ -519,9 +526,15 @@ describe("9 JSON-RPC", () => {
     }
     assert.strictEqual(await code("{"), -32700)
     for (const body of ["[]", "1", "{}", `{"jsonrpc":"1.0","id":1,"method":"GetTask"}`, `{"jsonrpc":"2.0","id":1}`]) {
-      assert.strictEqual(await code(body), -32600)
+      assert.strictEqual(await code(body), -32600, body)
     }
     assert.strictEqual(await code(`{"jsonrpc":"2.0","id":{},"method":"GetTask"}`), -32600)
+    assert.strictEqual(await code(`{"jsonrpc":"2.0","id":1.5,"method":"GetTask"}`), -32600)
+    assert.strictEqual(await code(`{"jsonrpc":"2.0","id":1,"method":1}`), -32600)
+    assert.strictEqual(await code(`{"jsonrpc":"2.0","id":1,"result":{}}`), -32600)
+    assert.strictEqual(await code(`[{"jsonrpc":"2.0","id":1,"method":"GetTask"}]`), -32600)
+    const exact = await (await client.post(`{"jsonrpc":"2.0","id":9007199254740993,"method":"Nothing"}`)).text()
+    assert.include(exact, `"id":9007199254740993`)
     assert.strictEqual(await code(`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":[]}`), -32600)
     assert.strictEqual(await code(`{"jsonrpc":"2.0","id":1,"method":"Nothing"}`), -32601)
     assert.strictEqual((await client.post("x".repeat(17 * 1024 * 1024))).status, 413)

@@ -146,7 +146,11 @@ describe("a data URL", () => {
           role: "user",
           content: [
             { type: "input_text", text: "And this?" },
-            { type: "input_file", filename: "b.txt", file_data: `data:text/plain;base64,${large.toString("base64")}` }
+            { type: "input_file", filename: "b.txt", file_data: `data:text/plain;base64,${large.toString("base64")}` },
+            // As a recorder of a browser gives it.
+            { type: "input_file", filename: "blob", file_data: "data:video/webm;codecs=vp8,opus;base64,YQ==" },
+            { type: "input_file", file_data: "data:audio/ogg;codecs=opus;base64,YQ==" },
+            { type: "input_file", filename: "a.docx", file_data: "data:application/wps-office.docx;base64,YQ==" }
           ]
         }
       ]
@@ -163,6 +167,11 @@ describe("a data URL", () => {
       "text/plain"
     ])
     assert.deepStrictEqual([picture.name, picture.mime_type], ["file.png", "image/png"])
+    assert.deepStrictEqual(input.slice(2).map(({ file }) => [file.name, file.mime_type]), [
+      ["blob.webm", "video/webm"],
+      ["file.ogg", "audio/ogg"],
+      ["a.docx", "application/wps-office.docx"]
+    ])
     const { body: { url } } = await service.call("GET", "/api/storage/base", client.apiKey!)
     const download = async (file: any) =>
       Buffer.from(await (await fetch(`${url}/${file.provider_data.path}`)).arrayBuffer())

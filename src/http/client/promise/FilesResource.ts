@@ -12,7 +12,7 @@ export type FileContent =
   | AsyncIterable<Uint8Array>
 
 export interface UploadOptions {
-  /** File name; its extension determines the format. Required unless the content is a `File`. */
+  /** File name; its extension determines the format, or `type` if it has none. Required unless there is a type or the content is a `File`. */
   readonly name?: string | undefined
   /** Media type. By default that of the content, or else of the name's extension. */
   readonly type?: string | undefined
@@ -123,10 +123,11 @@ const upload = async (
 ): Promise<UploadedFile> => {
   const { onProgress, signal } = options
   const isFile = typeof File !== "undefined" && content instanceof File
-  const name = options.name ?? (isFile ? content.name : undefined)
+  const declared = options.type ?? (content instanceof Blob && content.type !== "" ? content.type : undefined)
+  // The name that `FormData` gives to a `Blob`.
+  const name = options.name ?? (isFile ? content.name : declared && "blob")
   if (name === undefined) throw new TypeError("upload requires a file name: { name: \"report.pdf\" }")
-  const type = options.type ??
-    (content instanceof Blob && content.type !== "" ? content.type : mediaTypeOf(name) ?? "application/octet-stream")
+  const type = declared ?? mediaTypeOf(name) ?? "application/octet-stream"
   const total = sizeOf(content)
 
   // Browsers cannot stream a request over HTTP/1.1. They buffer a stream into a Blob, on disk when it is large.

@@ -28,8 +28,9 @@ let nextId = 1
 const refusalOf = ({ name, size }: Pick<File, "name" | "size">): string | undefined => {
   const { file_bytes: maxBytes, formats } = config.value.limits
   if (size > maxBytes) return `Larger than ${sizeOf(maxBytes)}`
-  const extension = /\.([A-Za-z0-9]+)$/.exec(name)?.[1]?.toLowerCase().replace(/^jpeg$/, "jpg").replace(/^htm$/, "html")
-  return extension === undefined || !formats.includes(extension) ? "This format is not accepted" : undefined
+  // Without an extension the type decides, which only the service knows.
+  const extension = /\.(?=\d*[a-z])([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase()
+  return extension === undefined || formats.includes(extension) ? undefined : "This format is not accepted"
 }
 
 const sizeOf = (bytes: number): string =>

@@ -4,8 +4,8 @@
  */
 import { Array as Arr, Cause, Effect, Pull } from "effect"
 import { MultipartParser } from "effect/http"
+import * as FileFormat from "../../../domain/FileFormat.ts"
 import * as Limits from "../../../domain/Limits.ts"
-import { mediaTypeOf } from "../../../domain/MediaTypes.ts"
 import { type FileRefused, type IncomingFile, refuseFile, tooLarge } from "../../../services/files/AssistantBackend.ts"
 
 type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
@@ -13,8 +13,16 @@ type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
 const maxParts = 16
 const maxFieldBytes = 64 * 1024
 
-/** The type of a file whose part declares none. */
-const undeclared = "application/octet-stream"
+type Headers = MultipartParser.PartInfo["headers"]
+
+/** The parser drops types whose parameters are not quoted as they should be: `video/webm;codecs=vp8,opus` of a browser. */
+const typeIn = (headers: Headers): string => [headers["content-type"] ?? ""].flat()[0]?.split(";", 1)[0]?.trim() ?? ""
+
+/** A part without a file name is a file if its declared type says so. Forms declare other fields as plain text, if at all. */
+const isFile = ({ filename, headers, name }: MultipartParser.PartInfo) =>
+  filename !== undefined
+  || name === "file" && !/^text\/plain$/i.test(typeIn(headers)) &&
+    FileFormat.formatOfType(typeIn(headers)) !== undefined
 
 /** Maximum bytes of a whole request: the file, the other fields and the headers of parts. */
 export const maxFormBytes = Limits.fileBytes + maxParts * 2 * maxFieldBytes
@@ -58,7 +66,7 @@ export const open = Effect.fnUntraced(function*<E>(
     maxParts,
     maxFieldSize: maxFieldBytes,
     maxTotalSize: maxFormBytes,
-    isFile: ({ filename }) => filename !== undefined,
+    isFile,
     onField: ({ name }) => {
       if (name === "file") refuse(unnamed)
     },
@@ -101,9 +109,6 @@ export const open = Effect.fnUntraced(function*<E>(
     }
     return isWhole ? Cause.done() : Effect.flatMap(advance, () => next)
   })
-  const { contentType: declared, filename = "" } = yield* find
-  const name = baseName(filename.replaceAll("\\\"", "\""))
-  if (name === "") return yield* unnamed
-  const mimeType = declared === undeclared ? mediaTypeOf(name) ?? declared : declared
-  return { name, mimeType, content: next }
+  const { filename = "", headers } = yield* find
+  return { name: baseName(filename.replaceAll("\\\"", "\"")), mimeType: typeIn(headers).toLowerCase(), content: next }
 })

@@ -122,7 +122,11 @@ const layer = (wanted: ReadonlyArray<ConsoleAudience>) =>
           Effect.catchTag("ConsoleNotBuilt", () => Effect.succeed(notBuilt))
         )
       })
-      const limits = { max_active_tasks: maxActiveTasks, file_bytes: Limits.fileBytes, formats: FileFormat.extensions }
+      const limits = {
+        max_active_tasks: maxActiveTasks,
+        file_bytes: Limits.fileBytes,
+        formats: FileFormat.allExtensions
+      }
       const describe = (request: HttpServerRequest.HttpServerRequest) =>
         json({
           version,

@@ -82,13 +82,13 @@ class FilesResource:
         """Uploads a file, given by its path or open. The result is an item for a task's ``input``.
 
         The content is sent as it is read, so a failure is not retried. ``name`` is that of the file by default; its
-        extension determines the format. ``timeout`` is in seconds without progress.
+        extension determines the format, or ``media_type`` if it has none. ``timeout`` is in seconds without progress.
         """
         if isinstance(content, (str, os.PathLike)):
             with open(content, "rb") as file:
                 return self.upload(file, name=name, media_type=media_type, on_progress=on_progress, timeout=timeout)
         opened = getattr(content, "name", None)
-        found = name or (os.path.basename(opened) if isinstance(opened, str) else "")
+        found = name or (os.path.basename(opened) if isinstance(opened, str) else "blob" if media_type else "")
         if found == "":
             raise TypeError('upload needs a file name: name="report.pdf"')
         extension = found.rpartition(".")[2].lower()
