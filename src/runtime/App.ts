@@ -261,7 +261,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     )
   )
   const layerServer = Server.layer(
-    config.corsOrigins,
+    config,
     Layer.mergeAll(Layer.empty, ...config.extensions.map(({ layer }) => layer), ...layersForOperators),
     Layer.mergeAll(Layer.empty, ...config.extensions.flatMap(({ rpc = [] }) => rpc))
   )

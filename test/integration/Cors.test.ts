@@ -9,15 +9,17 @@ const system = await use(startSystem())
 const directory = useDirectory()
 const token = await mint("cors")
 
-const start = (CORS_ORIGINS: string) => Service.start({ ...system.settings, CORS_ORIGINS })
+const start = (CORS_ORIGINS: string, more = {}) => Service.start({ ...system.settings, CORS_ORIGINS, ...more })
 
-const preflight = (service: Service, origin: string, path = "/api/tasks") =>
+const usual = "authorization,content-type,idempotency-key"
+
+const preflight = (service: Service, origin: string, headers = usual, path = "/api/tasks") =>
   fetch(service.url + path, {
     method: "OPTIONS",
     headers: {
       origin,
       "access-control-request-method": "POST",
-      "access-control-request-headers": "authorization,content-type,idempotency-key"
+      "access-control-request-headers": headers
     }
   })
 
@@ -78,6 +80,33 @@ describe("CORS", () => {
     }
   })
 
+  it("allows what tracing libraries and the SDKs of all protocols add, and the headers of CORS_HEADERS", async () => {
+    const service = await use(start(app, { CORS_HEADERS: "X-Tenant, x-app-version" }), onTestFinished)
+    const sent = [
+      ["traceparent", "tracestate", "baggage", "sentry-trace", "b3", "x-b3-traceid", "x-b3-spanid", "x-b3-sampled"],
+      ["x-datadog-trace-id", "x-datadog-parent-id", "x-datadog-origin", "x-datadog-sampling-priority"],
+      ["x-request-id", "x-correlation-id", "request-id", "request-context", "newrelic", "uber-trace-id"],
+      ["x-amzn-trace-id", "x-cloud-trace-context", "elastic-apm-traceparent", "x-requested-with", "cache-control"],
+      ["last-event-id", "if-none-match", "mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name"],
+      ["a2a-version", "x-stainless-lang", "openai-organization", "user-agent"],
+      ["x-tenant", "x-app-version"]
+    ].flat()
+    const asked = await preflight(service, app, [...usual.split(","), ...sent].join(","))
+    assert.strictEqual(asked.status, 204)
+    assert.includeMembers(list(asked.headers.get("access-control-allow-headers")), sent)
+    assert.notInclude(list(asked.headers.get("access-control-allow-headers")), "x-stranger")
+    const traced = {
+      origin: app,
+      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+      baggage: "userId=alice,broken;;",
+      b3: "nonsense",
+      "x-datadog-trace-id": "1"
+    }
+    assert.strictEqual((await service.call("GET", "/api/tasks", token, undefined, traced)).status, 200)
+    const { headers } = await service.call("GET", "/api/tasks", "nobody", undefined, { origin: app })
+    assert.include(list(headers.get("access-control-expose-headers")), "www-authenticate")
+  })
+
   it("allows all origins with *", async () => {
     const service = await use(start("*"), onTestFinished)
     assert.strictEqual((await preflight(service, stranger)).headers.get("access-control-allow-origin"), "*")
@@ -90,5 +119,7 @@ describe("CORS", () => {
       const problem = await diagnose({ ...system.settings, DATA_DIR: directory, CORS_ORIGINS: wrong }, "settings")
       assert.match(problem, /CORS_ORIGINS: .* is no origin/, wrong)
     }
+    const settings = { ...system.settings, DATA_DIR: directory, CORS_HEADERS: "X-Tenant, no header" }
+    assert.match(await diagnose(settings, "settings"), /CORS_HEADERS: no header is no name of a header; write/)
   })
 })

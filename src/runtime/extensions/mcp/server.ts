@@ -17,7 +17,7 @@ const routes: ExtensionRoutes = {
   ],
   answersAllMethods: true,
   // The official SDKs send them from a browser.
-  corsHeaders: ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"]
+  corsHeaders: ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id"]
 }
 
 export const extension: Extension = {
