@@ -10,7 +10,7 @@ import type { Caller } from "../../domain/Principal.ts"
 import type { RawJson } from "../../domain/RawJson.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { DocumentedVersion } from "../Docs.ts"
-import { encode, type Id, idIn, isPresent, json, maxId, rawIn } from "../facades/JsonRpc.ts"
+import { encode, type Id, idIn, isPresent, json, rawIn, wrongId } from "../facades/JsonRpc.ts"
 import { FacadeSettings, modelOf } from "../facades/Settings.ts"
 import { bearerOf, makeAuthenticate } from "../handlers/Authorization.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
@@ -38,7 +38,7 @@ const read = (root: Found, bytes: Uint8Array): Message => {
   const problem = root.kind !== Kind.object || root.field("jsonrpc")?.text !== "2.0" || method === undefined
     ? "Expected one request of JSON-RPC 2.0."
     : isPresent(given) && id === null
-    ? `id must be a text or a number of at most ${maxId} bytes.`
+    ? wrongId
     : isPresent(params) && params.kind !== Kind.object
     ? "params must be an object."
     : undefined

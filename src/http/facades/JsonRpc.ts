@@ -8,17 +8,21 @@ import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import { RawJson } from "../../domain/RawJson.ts"
 
 /** Bytes of an id, which the answer repeats. */
-export const maxId = 256
+const maxId = 256
 
-export type Id = string | number
+/** A number is answered digit by digit: a client may count beyond 2^53. */
+export type Id = string | RawJson
 
-/** The id of a message; undefined for anything else. */
+/** The id of a message, a text or a whole number; undefined for anything else. */
 export const idIn = (found: Found | undefined, bytes: Uint8Array): Id | undefined => {
   const isId = found?.kind === Kind.string || found?.kind === Kind.number
   if (!isId || found.end - found.start > maxId) return undefined
   const value = readValid(bytes, found.start)
-  return typeof value === "string" || Number.isFinite(value) ? value as Id : undefined
+  if (typeof value === "string") return value
+  return Number.isInteger(value) ? new RawJson(Kind.number, bytes.slice(found.start, found.end)) : undefined
 }
+
+export const wrongId = `id must be a text or a whole number of at most ${maxId} bytes.`
 
 export const isPresent = (found: Found | undefined): found is Found => found !== undefined && found.kind !== Kind.null
 

@@ -1,5 +1,6 @@
 /** Answers that wait for the end or an interrupt of a task, with signs of progress for the clients that want them. */
 import { Duration, Effect, Exit, Option, Stream } from "effect"
+import { HttpServerResponse } from "effect/http"
 import type { Writable } from "../../domain/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
@@ -8,7 +9,7 @@ import { Tasks } from "../../services/Tasks.ts"
 import * as Defects from "../Defects.ts"
 import { isActive, makeFollow } from "../facades/Following.ts"
 import * as Held from "../facades/Held.ts"
-import { encode, type Id } from "../facades/JsonRpc.ts"
+import { encode, type Id, json } from "../facades/JsonRpc.ts"
 import { CurrentToken } from "../handlers/CurrentToken.ts"
 import { failed, makeRead, resultOf } from "./Answers.ts"
 import { messageOf } from "./Errors.ts"
@@ -56,6 +57,8 @@ export interface Request {
   readonly id: Id
   readonly caller: Caller
   readonly progressToken: Id | undefined
+  /** Whether the client accepts no JSON. */
+  readonly isEventsOnly: boolean
   /** Of the era without a handshake, in which a client that leaves cancels its request. */
   readonly isCurrent: boolean
 }
@@ -63,11 +66,17 @@ export interface Request {
 type Result = { readonly [field: string]: Writable }
 
 /** The message that answers a request. */
-export const responseTo = ({ id, isCurrent }: Request, result: Result): Writable => ({
+const responseTo = ({ id, isCurrent }: Request, result: Result): Writable => ({
   jsonrpc: "2.0",
   id,
   result: isCurrent ? { resultType: "complete", ...result } : result
 })
+
+/** The response with a result that is known. */
+export const respond = (request: Request, result: Result) => {
+  const message = responseTo(request, result)
+  return request.isEventsOnly ? HttpServerResponse.uint8Array(event(message), Held.events.options) : json(message)
+}
 
 export const make = Effect.gen(function*() {
   const tasks = yield* Tasks
@@ -91,7 +100,7 @@ export const make = Effect.gen(function*() {
   })
 
   return Effect.fnUntraced(function*(request: Request, task: Followed) {
-    const { caller, isCurrent, progressToken } = request
+    const { caller, isCurrent, isEventsOnly, progressToken } = request
     const longest = progressToken === undefined ? longestWait : longestWaitWithProgress
     const seconds = Math.min(task.seconds ?? usualWait, longest)
     // An unknown task, and the request of a user who has too many waiting ones, are answered immediately.
@@ -110,12 +119,13 @@ export const make = Effect.gen(function*() {
       Effect.map((result) => responseTo(request, result))
     )
     const ending = Effect.onInterrupt(Effect.andThen(wait, message), () => onLeft)
-    if (progressToken === undefined) {
+    if (progressToken === undefined && !isEventsOnly) {
       const frame = Effect.map(ending, (message) => Stream.make(encode(message)))
       return { onLeft, response: yield* open(makeClient(), Stream.fromEffect(frame), Held.json) }
     }
     const last = Stream.fromEffect(Effect.map(ending, event))
-    const frames = Stream.merge(progressOf(progressToken, () => lastLine(text)), last, { haltStrategy: "right" })
+    const progress = progressToken === undefined ? Stream.empty : progressOf(progressToken, () => lastLine(text))
+    const frames = Stream.merge(progress, last, { haltStrategy: "right" })
     return {
       onLeft,
       response: yield* open(makeClient(), Stream.map(frames, (bytes) => Stream.make(bytes)), Held.events)

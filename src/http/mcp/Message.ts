@@ -5,7 +5,7 @@ import { Kind } from "../../domain/JsonBytes.ts"
 import type { Found } from "../../domain/JsonPaths.ts"
 import { captured, object, raw, small } from "../../domain/JsonShape.ts"
 import type { RawJson } from "../../domain/RawJson.ts"
-import { type Id, idIn, isPresent, maxId, rawIn } from "../facades/JsonRpc.ts"
+import { type Id, idIn, isPresent, rawIn, wrongId } from "../facades/JsonRpc.ts"
 
 export interface Message {
   /** Undefined for a notification, which is not answered. */
@@ -36,6 +36,8 @@ export const shape = object({
   jsonrpc: captured,
   id: small,
   method: captured,
+  result: small,
+  error: small,
   params: object({
     name: captured,
     taskId: captured,
@@ -61,26 +63,30 @@ export interface Problem {
 /** Reads a body that is valid JSON. */
 export const read = (root: Found, bytes: Uint8Array): Message | Problem => {
   if (root.kind === Kind.array) return { problem: "Send one message at a time: batches are not supported." }
-  const [given, method] = [root.field("id"), root.field("method")?.text]
+  const given = root.field("id")
   if (root.kind !== Kind.object || root.field("jsonrpc")?.text !== "2.0") {
     return { problem: "Expected a message of JSON-RPC 2.0." }
   }
   const id = idIn(given, bytes)
-  if (isPresent(given) && id === undefined) {
-    return { problem: `id must be a text or a number of at most ${maxId} bytes.` }
+  const [result, error] = [root.field("result"), root.field("error")]
+  const isResponse = root.field("method") === undefined &&
+    (error === undefined ? result !== undefined : result === undefined)
+  // Only the error of a message that could not be read has no id.
+  if (given !== undefined && id === undefined && !(isResponse && error !== undefined && !isPresent(given))) {
+    return { problem: wrongId }
   }
-  // A response of the client has no method; we send no requests that it could answer.
-  if (method === undefined && id !== undefined && root.field("method") !== undefined) {
-    return { problem: "method must be a text." }
-  }
+  const method = isResponse ? "" : root.field("method")?.text
+  if (method === undefined) return { problem: "Expected a request or a notification with a method, which is a text." }
+  if (isResponse && result !== undefined && id === undefined) return { problem: "The id of a response is missing." }
   const params = root.field("params")
   const meta = params?.field("_meta")
   const capabilities = meta?.field(metaKey("clientCapabilities"))
   const elicitation = capabilities?.field("elicitation")
   const hasModes = isPresent(elicitation?.field("form")) || isPresent(elicitation?.field("url"))
   return {
-    id: method === undefined ? undefined : id,
-    method: method ?? "",
+    // We send no requests that a response could answer.
+    id: isResponse ? undefined : id,
+    method,
     version: meta?.field(metaKey("protocolVersion"))?.text,
     offered: params?.field("protocolVersion")?.text,
     hasCapabilities: capabilities?.kind === Kind.object,
@@ -91,6 +97,19 @@ export const read = (root: Found, bytes: Uint8Array): Message | Problem => {
     inputResponses: rawIn(params?.field("inputResponses"), bytes),
     progressToken: idIn(meta?.field("progressToken"), bytes)
   }
+}
+
+/** Whether an `Accept` header allows a media type. The most specific range decides; without the header all are allowed. */
+export const accepts = (accept: string | undefined, type: string): boolean => {
+  if (accept === undefined || accept.trim() === "") return true
+  const qualities = new Map(
+    accept.toLowerCase().split(",").map((item) => {
+      const [range = "", ...parameters] = item.split(";").map((part) => part.trim())
+      return [range, parameters.find((parameter) => parameter.startsWith("q="))] as const
+    })
+  )
+  const range = [type, type.replace(/\/.*/, "/*"), "*/*"].find((candidate) => qualities.has(candidate))
+  return range !== undefined && Number(qualities.get(range)?.slice(2) ?? 1) !== 0
 }
 
 /** The value of a header, which may be `=?base64?…?=`. */

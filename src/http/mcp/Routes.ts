@@ -85,16 +85,16 @@ const makeAnswer = Effect.gen(function*() {
       let onLeft: Effect.Effect<void> = Effect.void
       const respond = Effect.gen(function*() {
         const outcome = yield* tool.call(request.caller, args)
-        if (outcome._tag === "Result") return json(Follow.responseTo(request, outcome.result))
+        if (outcome._tag === "Result") return Follow.respond(request, outcome.result)
         if (outcome.isRun && hasTasks && request.isCurrent) {
-          return json(Follow.responseTo(request, yield* extension.created(request.caller, outcome.uuid)))
+          return Follow.respond(request, yield* extension.created(request.caller, outcome.uuid))
         }
         const followed = yield* follow(request, outcome)
         onLeft = followed.onLeft
         return followed.response
       })
       return yield* respond.pipe(
-        Effect.catch((failure) => Effect.succeed(json(Follow.responseTo(request, failed(Errors.messageOf(failure)))))),
+        Effect.catch((failure) => Effect.succeed(Follow.respond(request, failed(Errors.messageOf(failure))))),
         Effect.uninterruptible,
         // The client left before the answer began.
         Effect.onInterrupt(() => onLeft)
@@ -110,12 +110,20 @@ const makeAnswer = Effect.gen(function*() {
       { headers }: HttpServerRequest.HttpServerRequest
     ) {
       const isCurrent = yield* Versions.isCurrent(message, headers)
-      const request = { id, caller, isCurrent, progressToken: message.progressToken }
+      const hasEvents = Message.accepts(headers["accept"], "text/event-stream")
+      const request: Follow.Request = {
+        id,
+        caller,
+        isCurrent,
+        // Progress needs events.
+        progressToken: hasEvents ? message.progressToken : undefined,
+        isEventsOnly: hasEvents && !Message.accepts(headers["accept"], "application/json")
+      }
       const result = answerStatic(isCurrent, message)
-      if (result !== undefined) return json(Follow.responseTo(request, result))
+      if (result !== undefined) return Follow.respond(request, result)
       if (message.method === "tools/call") return yield* callTool(request, message)
       const answered = isCurrent ? extension.answer(caller, message) : undefined
-      if (answered !== undefined) return json(Follow.responseTo(request, yield* answered))
+      if (answered !== undefined) return Follow.respond(request, yield* answered)
       return yield* Errors.noMethod(message.method, isCurrent ? 404 : 200)
     }
   )

@@ -94,9 +94,14 @@ const Key = Schema.String.check(
   Schema.isPattern(visibleAscii, { expected: `1 to ${Limits.idempotencyKeyLength} visible ASCII characters` })
 )
 
-/** Parts of the JSON Schemas that clients see. */
+/**
+ * Parts of the JSON Schemas that clients see. Models of some providers refuse a whole request for a keyword that they do not
+ * know, so a schema has `type` (one name), `description`, `properties` (not empty), `required`, `items` and `enum` only. The
+ * tools accept more than their schemas say.
+ */
 const text = (description: string) => ({ type: "string", description })
-const objects = (description: string, items: Writable = { type: "object" }) => ({ type: "array", items, description })
+const object = (properties: Properties, required: ReadonlyArray<string>) => ({ type: "object", properties, required })
+const objects = (description: string, items: Writable) => ({ type: "array", items, description })
 
 const taskId = { task_id: text("The task, as another tool returned it.") }
 
@@ -105,10 +110,29 @@ const WaitSeconds = { wait_seconds: absentOr(integer(0, Limits.maxExecutionTime)
 const waitSeconds = {
   wait_seconds: {
     type: "integer",
-    minimum: 0,
-    description: "How long to wait for the end or an interrupt: 25 by default, at most 50, with a progress token 290."
+    description:
+      "How long to wait, in seconds, for the end or an interrupt: 25 by default, at most 50, with a progress token 290."
   }
 }
+
+const fileSchema = object({
+  type: { type: "string", enum: ["file"] },
+  file: object({
+    id: text("The file's id."),
+    name: text("Its name."),
+    mime_type: text("Its media type."),
+    provider_data: object({ path: text("Its path.") }, ["path"])
+  }, ["id", "name", "mime_type"])
+}, ["type", "file"])
+
+const toolSchema = object({
+  name: text("Letters, digits, _ and -."),
+  description: text("What the function does."),
+  inputSchema: {
+    ...object({ type: { type: "string", enum: ["object"] } }, ["type"]),
+    description: "A JSON Schema of the arguments, with type, properties and required."
+  }
+}, ["name"])
 
 const followed = (uuid: string, seconds: number | null | undefined): Followed => ({
   _tag: "Task",
@@ -138,10 +162,10 @@ const makeRunAssistant = Effect.gen(function*() {
     title: "Run an assistant",
     description: "Runs an assistant in the background as a task, waits a while for its result, and returns the task.",
     properties: {
-      assistant: { type: ["string", "integer"], description: "The assistant: a name or a number." },
+      assistant: text("The assistant: its name, or its number."),
       prompt: text("What the assistant is asked."),
-      files: objects("Files, each as POST /api/files returned it."),
-      client_tools: objects("Functions that the assistant may ask you to run: name, description and inputSchema."),
+      files: objects("Files, each as POST /api/files returned it.", fileSchema),
+      client_tools: objects("Functions that the assistant may ask you to run.", toolSchema),
       time_limit: { type: "integer", description: `Seconds after which the task fails. ${timeLimit} by default.` },
       idempotency_key: text("Makes a repetition of this call return the same task, which survives a disconnect."),
       ...waitSeconds
@@ -193,15 +217,14 @@ const makeAnswerTask = Effect.map(Tasks, (tasks) =>
       description: "Answers the pending tool calls of an interrupted task, which then continues.",
       properties: {
         ...taskId,
-        results: objects("One result for each of pending_tool_calls.", {
-          type: "object",
-          properties: {
+        results: objects(
+          "One result for each of pending_tool_calls.",
+          object({
             tool_call_id: text("The id of the call."),
-            output: { description: "What the tool returned: any JSON." },
-            is_error: { type: "boolean" }
-          },
-          required: ["tool_call_id", "output"]
-        })
+            output: text("What the tool returned: a text, or JSON."),
+            is_error: { type: "boolean", description: "Whether the tool failed." }
+          }, ["tool_call_id", "output"])
+        )
       },
       annotations: { destructiveHint: false, openWorldHint: true }
     },
@@ -241,11 +264,14 @@ const ListTasks = Schema.Struct({
 const listSchema = {
   type: "object",
   properties: {
-    tasks: objects("The tasks of the page.", {
-      type: "object",
-      properties: { task_id: taskId.task_id, ...Struct.pick(outputSchema.properties, ["status", "error"]) },
-      required: ["task_id", "status"]
-    }),
+    tasks: objects(
+      "The tasks of the page.",
+      object({
+        task_id: taskId.task_id,
+        created_at: text("When it was created."),
+        ...Struct.pick(outputSchema.properties, ["status", "error"])
+      }, ["task_id", "status"])
+    ),
     page: { type: "integer" },
     last_page: { type: "integer" },
     total: { type: "integer" }
@@ -262,7 +288,7 @@ const makeListTasks = Effect.map(Tasks, ({ list }) =>
       description: "Lists the user's tasks, newest first.",
       properties: {
         status: { type: "string", enum: TaskStatus.literals, description: "Only tasks of this status." },
-        page: { type: "integer", minimum: 1, description: "The page; 1 by default." }
+        page: { type: "integer", description: "The page; 1 by default." }
       },
       output: listSchema,
       annotations: { readOnlyHint: true }

@@ -32,7 +32,9 @@ interface CallOptions {
 }
 
 export interface Connected {
-  readonly tools: () => Promise<ReadonlyArray<{ readonly name: string; readonly outputSchema?: unknown }>>
+  readonly tools: () => Promise<
+    ReadonlyArray<{ readonly name: string; readonly inputSchema: unknown; readonly outputSchema?: unknown }>
+  >
   readonly call: (name: string, args?: Record<string, unknown>, options?: CallOptions) => Promise<Called>
   readonly version: string | undefined
   readonly instructions: string | undefined

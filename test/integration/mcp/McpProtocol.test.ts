@@ -58,8 +58,18 @@ describe("the revisions with a handshake", () => {
       const { body } = await call("tools/list", {}, version === undefined ? {} : { "mcp-protocol-version": version })
       assert.hasAllKeys(body.result, ["tools"])
     }
-    const answers = [{ method: "notifications/initialized" }, { id: 1, result: {} }]
-    for (const answer of answers) assert.strictEqual((await post({ jsonrpc: "2.0", ...answer })).status, 202)
+    const answers = [
+      { method: "notifications/initialized" },
+      { id: 1, result: {} },
+      { id: "a", result: null },
+      { id: 1, error: { code: 1, message: "x" } },
+      { id: null, error: { code: -32700, message: "x" } },
+      { error: { code: -32700, message: "x" } }
+    ]
+    for (const answer of answers) {
+      const { body, status } = await post({ jsonrpc: "2.0", ...answer })
+      assert.deepStrictEqual([status, body], [202, ""], JSON.stringify(answer))
+    }
   })
 
   it("refuse other methods, tools and versions", async () => {
@@ -132,6 +142,21 @@ describe("a request", () => {
       [{ id: 1, method: "ping" }, 400, -32600, null],
       [{ jsonrpc: "2.0", id: {}, method: "ping" }, 400, -32600, null],
       [{ jsonrpc: "2.0", id: 1, method: 1 }, 400, -32600, null],
+      [{ jsonrpc: "2.0", id: null, method: "ping" }, 400, -32600, null],
+      [{ jsonrpc: "2.0", id: 1.5, method: "ping" }, 400, -32600, null],
+      [{ jsonrpc: "2.0", id: true, method: "ping" }, 400, -32600, null],
+      [{ jsonrpc: "2.0", method: 1 }, 400, -32600, null],
+      [{ jsonrpc: "2.0", method: null }, 400, -32600, null],
+      [{ jsonrpc: "2.0", id: 1, method: null }, 400, -32600, null],
+      [{ jsonrpc: "2.0", method: { a: 1 }, result: {} }, 400, -32600, null],
+      [{ jsonrpc: "2.0" }, 400, -32600, null],
+      [{ jsonrpc: "2.0", id: 1 }, 400, -32600, null],
+      [{ jsonrpc: "2.0", id: "a", params: {} }, 400, -32600, null],
+      [{ jsonrpc: "2.0", result: {} }, 400, -32600, null],
+      [{ jsonrpc: "2.0", id: 1.5, result: {} }, 400, -32600, null],
+      [{ jsonrpc: "2.0", id: 1, result: {}, error: { code: 1, message: "x" } }, 400, -32600, null],
+      [{ jsonrpc: 2, id: 1, method: "ping" }, 400, -32600, null],
+      [[], 400, -32600, null],
       [{ jsonrpc: "2.0", id: "x".repeat(300), method: "ping" }, 400, -32600, null],
       [{ jsonrpc: "2.0", id: "b", method: "tools/call", params: 1 }, 200, -32602, "b"],
       [{ jsonrpc: "2.0", id: "b", method: `x${"\u0000".repeat(100)}` }, 200, -32601, "b"]
@@ -141,6 +166,59 @@ describe("a request", () => {
     }
     const large = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { arguments: "x".repeat(17_000_000) } }
     assert.deepStrictEqual(await codeOf(post(large)), [413, -32600, null])
+  })
+
+  it("gets its id back digit by digit", async () => {
+    for (const id of ["9007199254740993", "-1", "1.0", "1e3", "\"\\u0061\"", "\"\""]) {
+      const response = await fetch(`${service.url}/mcp`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        body: `{"jsonrpc":"2.0","id":${id},"method":"ping"}`
+      })
+      assert.strictEqual(
+        await response.text(),
+        `{"jsonrpc":"2.0","id":${id === "\"\\u0061\"" ? "\"a\"" : id},"result":{}}`
+      )
+    }
+  })
+
+  it("gets what it accepts: JSON, or events", async () => {
+    const params = { name: "get_task", arguments: { task_id: "none", wait_seconds: 0 } }
+    const call = (more: object, accept?: string) =>
+      post({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { ...params, ...more } }, accept ? { accept } : {})
+    const [json, events] = ["application/json", "text/event-stream"]
+    const token = { _meta: { progressToken: "p" } }
+    const cases = [
+      [{}, undefined, json],
+      [{}, `${json}, ${events}`, json],
+      [{}, events, events],
+      [{}, `${json};q=0, */*`, events],
+      [{}, "text/*", events],
+      [{}, "text/html", json],
+      [token, undefined, events],
+      [token, `${json}, ${events}`, events],
+      [token, `${json};q=0.9, TEXT/Event-Stream; q=0.1`, events],
+      [token, "*/*", events],
+      [token, json, json],
+      [token, "Application/JSON; charset=utf-8", json],
+      [token, "application/*", json],
+      [token, `${json}, ${events};q=0`, json],
+      [token, `*/*, ${events};q=0.0`, json],
+      [token, `${events}, ${json};q=0`, events]
+    ] as const
+    for (const [more, accept, expected] of cases) {
+      const { body: answered, headers, status } = await call(more, accept)
+      assert.deepStrictEqual([status, headers.get("content-type")], [200, expected], accept)
+      const body = expected === json
+        ? answered
+        : JSON.parse(/^event: message\ndata: (.*)\n\n$/.exec(answered)?.[1] ?? "")
+      assert.deepInclude(body.result, { isError: true }, accept)
+    }
+    const list = { jsonrpc: "2.0", id: 1, method: "tools/list" }
+    assert.strictEqual((await post(list, { accept: events })).headers.get("content-type"), events)
+    assert.strictEqual((await post({ ...list, params: token }, { accept: json })).headers.get("content-type"), json)
+    // An error of the protocol has a status, which no event has.
+    assert.deepStrictEqual(await codeOf(post({ ...list, jsonrpc: "1" }, { accept: events })), [400, -32600, null])
   })
 
   it("by another method than POST is refused", async () => {

@@ -16,6 +16,23 @@ const runOf = async (prompt: string): Promise<StartedRun> =>
     (run) => run !== undefined
   ))!
 
+/** The keywords that the models of every provider accept. */
+const keywords = new Set(["type", "description", "enum", "items", "properties", "required"])
+const types = ["string", "integer", "boolean", "array", "object"]
+
+/** Walks a schema. Empty objects are refused in what a model writes, not in what it reads. */
+const assertPlain = (schema: any, path: string, isInput: boolean): void => {
+  for (const keyword of Object.keys(schema)) assert.isTrue(keywords.has(keyword), `${path}: ${keyword}`)
+  assert.include(types, schema.type, path)
+  if (schema.enum !== undefined) assert.isTrue(schema.type === "string" && schema.enum.length > 0, path)
+  if (schema.type === "array") assertPlain(schema.items, `${path}[]`, isInput)
+  if (schema.type !== "object") return
+  const properties = Object.entries(schema.properties ?? {})
+  if (isInput) assert.isNotEmpty(properties, path)
+  for (const name of schema.required ?? []) assert.property(schema.properties, name, path)
+  for (const [name, property] of properties) assertPlain(property, `${path}.${name}`, isInput)
+}
+
 const refund = { name: "refund", description: "Refunds.", inputSchema: { type: "object" } }
 
 describe.each(clients)("%s", (name, version, connect) => {
@@ -28,6 +45,10 @@ describe.each(clients)("%s", (name, version, connect) => {
     const tools = await client.tools()
     const names = ["run_assistant", "get_task", "answer_task", "cancel_task", "list_tasks"]
     assert.deepStrictEqual(tools.map(({ name }) => name), names)
+    for (const { inputSchema, name, outputSchema } of tools) {
+      assertPlain(inputSchema, name, true)
+      assertPlain(outputSchema, `${name} returns`, false)
+    }
   })
 
   it("runs an assistant and returns its text, usage and files", async () => {
@@ -60,7 +81,7 @@ describe.each(clients)("%s", (name, version, connect) => {
   it("returns the calls of an interrupted task, and continues it with their results", async () => {
     const client = await start("answerer")
     const prompt = `ask ${name}`
-    const running = client.call("run_assistant", { assistant: 7, prompt, client_tools: [refund] })
+    const running = client.call("run_assistant", { assistant: "7", prompt, client_tools: [refund] })
     const run = await runOf(prompt)
     const calls = [{ id: "c1", name: "refund", arguments: { order: 12345678901234567890n.toString() } }]
     await interrupt(run, { tool_calls: calls, turn: turnOf("May I?") })
@@ -189,6 +210,17 @@ describe.each(clients)("%s", (name, version, connect) => {
       version === "2026-07-28" ? "canceled" : "completed"
     )
   })
+})
+
+it("a call that accepts JSON only is held and answered with JSON, also with a progress token", async () => {
+  const prompt = "JSON only"
+  const params = { name: "run_assistant", arguments: { assistant: 7, prompt }, _meta: { progressToken: 1 } }
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params }
+  const running = service.call("POST", "/mcp", await mint("json only"), call, { accept: "application/json" })
+  await complete(await runOf(prompt), "Done.")
+  const { body, headers } = await running
+  assert.strictEqual(headers.get("content-type"), "application/json")
+  assert.deepInclude(body.result.structuredContent, { status: "completed", output: "Done." })
 })
 
 it("a call with a progress token reports progress, with the last line of the text", async () => {
