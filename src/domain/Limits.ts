@@ -48,6 +48,10 @@ export const idempotencyKeyLength = 255
 
 /** Maximum of `?wait=`. */
 export const waitSeconds = 60
+/** The longest time that a response is held without a byte: common proxies end a request after 60 s of silence. */
+export const heldSeconds = 55
+/** After this time a response that has begun says that it is alive, for the same reason. */
+export const keepAliveInterval = Duration.seconds(15)
 
 /** Characters of the text in a progress event; a longer one is cut. */
 export const eventTextLength = 64 * 1024
@@ -63,6 +67,8 @@ export const modelLength = 200
 export const jsonBodyBytes = 16 * 1024 * 1024
 /** Bytes of an event of the core; a longer one is 413, and ends its task if it is the last one of a run. */
 export const coreEventBytes = 32 * 1024 * 1024
+/** Bytes that a receiver of webhooks has to take: a turn, which came in an event, with what surrounds it. */
+export const webhookBytes = coreEventBytes + 1024 * 1024
 /** Levels of nesting of a JSON request body; a deeper one is 422. */
 export const jsonDepth = 1000
 /** Levels that are scanned, for what follows in a body that is too deep: it may say whose event it is. */

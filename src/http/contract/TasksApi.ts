@@ -47,8 +47,8 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       name: "createTask",
       summary: "Create a task",
       description:
-        "Queues a task and returns immediately. The answer is `turn.output` of the task: read it with `GET /api/tasks/{uuid}?wait=60`, "
-        + "which responds when the task ends or is interrupted and after 60 s at the latest, or receive webhooks at `callback_url`.",
+        "Queues a task and returns immediately. The answer is `turn.output` of the task: read it with `GET /api/tasks/{uuid}?wait=50`, "
+        + "which responds when the task ends or is interrupted and after 50 s at the latest, or receive webhooks at `callback_url`.",
       parameters: [idempotencyKey],
       // It succeeds on a fresh installation, so that the first try completes.
       request: { assistant_id: 1, input: [{ type: "text", text: "What is 6 * 7?" }] },
@@ -131,7 +131,8 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       parameters: [
         query(
           "wait",
-          "Seconds to hold the response until the status is final or `interrupted`, or differs from the version in `If-None-Match`.",
+          "Seconds to hold the response until the status is final or `interrupted`, or differs from the version in `If-None-Match`. "
+            + `It is held for ${Limits.heldSeconds} s at most.`,
           integer(1, Limits.waitSeconds, undefined)
         ),
         include(

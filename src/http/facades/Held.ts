@@ -1,18 +1,17 @@
 /** Answers that last until a task has ended or is interrupted. */
-import { Duration, Effect, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
+import * as Limits from "../../domain/Limits.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import { type Client, SentTurns } from "../../services/SentTurns.ts"
 import { CurrentToken } from "../handlers/CurrentToken.ts"
-
-const keepAliveInterval = Duration.seconds(15)
 
 /** Bytes that are sent together: nothing else comes between them. */
 export type Frame<E = never> = Stream.Stream<Uint8Array, E>
 
 const keepAlive = (text: string): Stream.Stream<Frame> => {
   const frame = Stream.make(OpaqueJson.encode(text))
-  return Stream.map(Stream.drop(Stream.tick(keepAliveInterval), 1), () => frame)
+  return Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => frame)
 }
 
 /** What is sent while nothing else is, so that no timeout of a proxy or client ends the request. */

@@ -173,7 +173,8 @@ export const decodeTaskQuery = (
   const all = includedOf<string>(query, [...includes, ...known.map(({ name }) => name)], errors)
   if (wait === undefined || Object.keys(errors).length > 0) return Result.fail(validationFailed(errors))
   const included = new Set(includes.filter((name) => all.has(name)))
-  return Result.succeed({ wait: Duration.seconds(wait), included, links: known.filter(({ name }) => all.has(name)) })
+  const held = Duration.seconds(Math.min(wait, Limits.heldSeconds))
+  return Result.succeed({ wait: held, included, links: known.filter(({ name }) => all.has(name)) })
 }
 
 /** The query of `GET /api/tasks/{uuid}/events`. */

@@ -3,6 +3,7 @@ import { Duration, Effect, Layer, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Writable } from "../../domain/JsonWriter.ts"
+import * as Limits from "../../domain/Limits.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import { isTerminal, type Task, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
@@ -42,7 +43,6 @@ const headersOf = (task: Version, includesWaitingOn: boolean) => ({
   "cache-control": "private, no-cache"
 })
 
-const keepAliveInterval = Duration.seconds(15)
 const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
 
 /** A progress note does not change the status; every other event is named after its new status. */
@@ -92,7 +92,7 @@ const makeRender = <A>(
       })
   )
 
-const keepAlive = Stream.map(Stream.drop(Stream.tick(keepAliveInterval), 1), () => ": keep-alive\n\n")
+const keepAlive = Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => ": keep-alive\n\n")
 
 /** A response of JSON in pieces. The client receives large ones as fast as it takes them. */
 export const makeSend = Effect.map(

@@ -101,6 +101,9 @@ const respondOnce = Effect.fnUntraced(function*(connections: Connections, call: 
   return HttpServerResponse.text(yield* Deferred.await(response), { contentType })
 })
 
+/** An empty line, which readers of NDJSON skip. */
+const keepAlive = Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => "\n")
+
 const respond = Effect.fnUntraced(function*(
   connections: Connections,
   calls: ReadonlyArray<RpcMessages.Call>,
@@ -124,10 +127,14 @@ const respond = Effect.fnUntraced(function*(
     Effect.andThen(connection.finish),
     Effect.forkScoped({ startImmediately: true })
   )
-  const first = yield* Pull.catchDone(Queue.takeAll(queue), () => Effect.succeed([]))
+  const first = yield* Pull.catchDone(Queue.takeAll(queue), () => Effect.succeed([])).pipe(
+    Effect.timeoutOrElse({ duration: Limits.keepAliveInterval, orElse: () => Effect.succeed([]) })
+  )
   // A complete response is sent with its length.
   if (queue.state._tag === "Done") return HttpServerResponse.text(first.join(""), { contentType })
-  const lines = Stream.concat(Stream.fromArray(first), Stream.fromQueue(queue))
+  const lines = Stream.concat(Stream.fromArray(first), Stream.fromQueue(queue)).pipe(
+    Stream.merge(keepAlive, { haltStrategy: "left" })
+  )
   return HttpServerResponse.stream(Stream.encodeText(lines), { contentType })
 })
 

@@ -1,6 +1,14 @@
-import { Result } from "effect"
+import { Duration, Result } from "effect"
 import { assert, describe, it } from "vitest"
-import { decodeListQuery } from "../../../src/http/handlers/Query.ts"
+import { decodeListQuery, decodeTaskQuery } from "../../../src/http/handlers/Query.ts"
+
+describe("the query of a task", () => {
+  it("waits as long as it says, and less than the 60 s after which proxies give up", () => {
+    const waitOf = (wait: string) => Duration.toSeconds(Result.getOrThrow(decodeTaskQuery({ wait })).wait)
+    assert.deepStrictEqual(["1", "54", "55", "56", "60"].map(waitOf), [1, 54, 55, 55, 55])
+    assert.isTrue(Result.isFailure(decodeTaskQuery({ wait: "61" })))
+  })
+})
 
 describe("the query of a list", () => {
   it.each([

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { TestClock } from "effect/testing"
 import { RpcMemory } from "../../../src/http/rpc/RpcMemory.ts"
 import * as RpcPost from "../../../src/http/rpc/RpcPost.ts"
 
@@ -33,6 +34,35 @@ describe("RpcPost", () => {
       assert.strictEqual(response.status, 200)
       assert.strictEqual(yield* Effect.promise(() => response.text()), "")
     }), 5_000)
+
+  it.effect(
+    "sends an empty line every 15 s, also before the first result, so that no proxy ends the response",
+    () =>
+      Effect.gen(function*() {
+        let send: (line: string) => Effect.Effect<unknown> = () => Effect.void
+        const handle = yield* RpcPost.make({
+          open: ({ write }) => {
+            send = write
+            return Effect.succeed(connection)
+          }
+        }, new RpcMemory())
+        const handled = yield* Effect.forkChild(handle(requestOf(2), () => true), { startImmediately: true })
+        // The body has been read when the call has begun.
+        yield* Effect.promise(() => new Promise(setImmediate))
+        yield* TestClock.adjust(Duration.seconds(15))
+        const context = yield* Effect.context<never>()
+        const { body } = HttpServerResponse.toWeb(yield* Fiber.join(handled), { context })
+        const reader = body!.getReader()
+        const next = async () => new TextDecoder().decode((await reader.read()).value)
+        for (const line of ["\n", "{}\n", "\n"]) {
+          const read = next()
+          yield* Effect.promise(() => new Promise(setImmediate))
+          yield* line === "\n" ? TestClock.adjust(Duration.seconds(15)) : send(line)
+          assert.strictEqual(yield* Effect.promise(() => read), line)
+        }
+      }),
+    5_000
+  )
 
   it.effect("ends the calls of a client that disconnects without reading their results", () =>
     Effect.gen(function*() {
