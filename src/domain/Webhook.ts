@@ -52,6 +52,15 @@ export const errorOfStatus = (status: number): AttemptError | null => {
   return status >= 300 && status < 400 ? "redirected" : "not_2xx"
 }
 
+const mebibytes = Limits.webhookBytes / 1024 ** 2
+
+/** What helps against a status of a receiver; undefined where only the receiver knows. */
+export const hintOf = (status: number | null): string | undefined =>
+  status !== 413 ?
+    undefined :
+    `The receiver takes no body of this size. Raise the limit of its framework, and of the proxy in front of it, to ${mebibytes} MiB, `
+    + "and redeliver the webhook."
+
 /** One POST of a delivery. */
 export const DeliveryAttempt = Schema.Struct({
   /** From 1. */

@@ -117,6 +117,28 @@ describe("a webhook", () => {
     assert.deepStrictEqual(Object.keys(refused!.body), ["message"])
   })
 
+  it("that is too large for its receiver says what helps, in the delivery log and in that of the service", async () => {
+    const token = await mint("limited")
+    target.script = (_, response) => response.writeHead(413).end()
+    const { run, uuid } = await create(token)
+    await complete(run)
+    const { body: { data: [{ attempts }] } } = await eventually(
+      () => service.call("GET", `/api/tasks/${uuid}/deliveries`, token),
+      ({ body }) => body.data[0]?.attempts[0]?.response_status === 413
+    )
+    target.script = accept
+    const help =
+      /takes no body of this size. Raise the limit of its framework, and of the proxy in front of it, to 33 MiB/
+    assert.strictEqual(attempts[0].error, "not_2xx")
+    assert.match(attempts[0].hint, help)
+    assert.match(service.output, /webhook attempt 1: not_2xx 413\. /)
+    assert.match(service.output, help)
+    const reference = await (await fetch(`${service.url}/llms.txt`)).text()
+    assert.match(reference, /may have up to 33 MiB/)
+    const document = await (await fetch(`${service.url}/openapi.json`)).text()
+    assert.match(document, /The body may have 33 MiB/)
+  })
+
   it("sends a large turn completely without storing it twice", async () => {
     const token = await mint("large")
     const { run, uuid } = await create(token)

@@ -59,8 +59,8 @@ export interface VerifiedWebhook {
 
 const parsedBody =
   "verifyWebhook needs the raw bytes that were signed, and the body is missing or parsed already: pass the raw body. Express: "
-  + "express.raw({ type: \"application/json\" }). Fastify: addContentTypeParser with parseAs: \"buffer\". Hono: await "
-  + "context.req.arrayBuffer(). Next.js: await request.arrayBuffer()."
+  + "express.raw({ type: \"application/json\", limit: \"33mb\" }). Fastify: fastify({ bodyLimit: 33 * 1024 * 1024 }) and "
+  + "addContentTypeParser with parseAs: \"buffer\". Hono: await context.req.arrayBuffer(). Next.js: await request.arrayBuffer()."
 
 /** Also of another realm, as in test runners. */
 const isBytes = (body: unknown) =>

@@ -2,6 +2,7 @@
  * Completes the OpenAPI documents that are generated from the schemas: adds names, headers, examples, the forms of opaque
  * JSON and webhooks, and removes whatever would make a generated client refuse a field that is added later.
  */
+import * as Limits from "../../domain/Limits.ts"
 import { webhookExample } from "./Examples.ts"
 import { type Node, opaqueSchemas, schemaRef } from "./OpaqueSchemas.ts"
 import { asExample, cleanNode, errorResponses, header, headers, isNode, publicName } from "./Operation.ts"
@@ -41,7 +42,10 @@ export const taskWebhook: Node = {
     summary: "A task ended or was interrupted",
     description:
       "Sent to the task's `callback_url` on completed, failed, canceled and interrupted. Any 2xx within 15 seconds is a "
-      + "success. Otherwise there are up to 5 attempts, 10, 30, 60 and 120 seconds apart, with the same bytes.",
+      + "success. Otherwise there are up to 5 attempts, 10, 30, 60 and 120 seconds apart, with the same bytes. "
+      + `The body may have ${
+        Limits.webhookBytes / 1024 ** 2
+      } MiB, more than most frameworks and proxies take unless their limit is raised.`,
     tags: ["tasks"],
     security: [],
     parameters: [

@@ -164,7 +164,10 @@ const DeliveryAttempt = Schema.Struct({
     description: "Milliseconds; null while the attempt is in progress, or when its node stopped before it ended."
   }),
   response_status: Schema.NullOr(Count).annotate({ description: "HTTP status of the response; null without one." }),
-  error: Schema.NullOr(AttemptError).annotate({ description: "Class of the failure; null after a success." })
+  error: Schema.NullOr(AttemptError).annotate({ description: "Class of the failure; null after a success." }),
+  hint: Schema.optionalKey(Schema.String).annotate({
+    description: "What helps, where the status says it: a receiver that answers 413 has to take larger bodies."
+  })
 }).annotate({ identifier: "DeliveryAttempt", description: "One POST to the callback URL." })
 
 export const DeliveryView = Schema.Struct({

@@ -2,7 +2,7 @@
 import { Effect, Redacted } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { format, formatOrNull } from "../../domain/Timestamp.ts"
-import { type Delivery, deliveryId } from "../../domain/Webhook.ts"
+import { type Delivery, deliveryId, hintOf } from "../../domain/Webhook.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { Webhooks } from "../../services/Webhooks.ts"
 import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
@@ -17,13 +17,17 @@ export const view = (delivery: Delivery) => ({
   state: delivery.state,
   created_at: format(delivery.createdAt),
   next_attempt_at: formatOrNull(delivery.nextAttemptAt),
-  attempts: delivery.attempts.map(({ duration, error, number, responseStatus, startedAt }) => ({
-    number,
-    started_at: format(startedAt),
-    duration_ms: duration,
-    response_status: responseStatus,
-    error
-  }))
+  attempts: delivery.attempts.map(({ duration, error, number, responseStatus, startedAt }) => {
+    const hint = hintOf(responseStatus)
+    return {
+      number,
+      started_at: format(startedAt),
+      duration_ms: duration,
+      response_status: responseStatus,
+      error,
+      ...(hint === undefined ? {} : { hint })
+    }
+  })
 })
 
 export const make = Effect.gen(function*() {

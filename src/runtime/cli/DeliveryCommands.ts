@@ -15,13 +15,13 @@ const render = (all: ReadonlyArray<Delivery>, { age, table }: Output) =>
     all.flatMap(({ attempts, id, next_attempt_at, state, status }) => {
       const delivery = [id, status, state, age(next_attempt_at)]
       if (attempts.length === 0) return [delivery]
-      return attempts.map(({ duration_ms, error, number, response_status, started_at }, index) => [
+      return attempts.map(({ duration_ms, error, hint, number, response_status, started_at }, index) => [
         ...(index === 0 ? delivery : ["", "", "", ""]),
         String(number),
         age(started_at),
         String(response_status ?? "none"),
         duration_ms === null ? "-" : `${duration_ms} ms`,
-        error ?? ""
+        [error, hint].filter((text) => text).join(". ")
       ])
     }),
     "No webhooks."

@@ -5,7 +5,7 @@
 import { Cause, Clock, Duration, Effect, Exit, Function, LogLevel, Option, type Redacted, Semaphore } from "effect"
 import { encode } from "../../domain/OpaqueJson.ts"
 import { fromNanos, monotonicMillisOf, plus } from "../../domain/Timestamp.ts"
-import { type AttemptError, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
+import { type AttemptError, errorOfStatus, hintOf, nextDelay } from "../../domain/Webhook.ts"
 import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Expiry from "../timing/Expiry.ts"
@@ -30,12 +30,12 @@ const errorOf = (cause: Cause.Cause<unknown>): AttemptError => {
 
 const responseOf = (status: number): Response => ({ responseStatus: status, error: errorOfStatus(status) })
 
-const logAttempt = ({ attempt, isLast, origin, taskId }: ClaimedDelivery, error: AttemptError | null) => {
+const logAttempt = ({ attempt, isLast, origin, taskId }: ClaimedDelivery, { error, responseStatus }: Response) => {
   const level = error === null ? "Debug" : isLast ? "Warn" : "Info"
-  return Effect.annotateLogs(Effect.logWithLevel(level)(`webhook attempt ${attempt}: ${error ?? "delivered"}`), {
-    taskId,
-    origin
-  })
+  const status = error === null || responseStatus === null ? "" : ` ${responseStatus}`
+  const hint = hintOf(responseStatus)
+  const outcome = `${error ?? "delivered"}${status}${hint === undefined ? "" : `. ${hint}`}`
+  return Effect.annotateLogs(Effect.logWithLevel(level)(`webhook attempt ${attempt}: ${outcome}`), { taskId, origin })
 }
 
 /** Returns a function that measures, logs and reports the end of an attempt that began at the monotonic millisecond `begun`. */
@@ -58,10 +58,10 @@ const makeEnd = Effect.gen(function*() {
       onOutcome({ taskId, revision, origin, ...made })
     }
     if (response.error !== null && !isLast) {
-      return Effect.andThen(logAttempt(delivery, response.error), Effect.map(nextDelay(attempt), report))
+      return Effect.andThen(logAttempt(delivery, response), Effect.map(nextDelay(attempt), report))
     }
     report(undefined)
-    return response.error === null && !isLoggingSuccess ? Effect.void : logAttempt(delivery, response.error)
+    return response.error === null && !isLoggingSuccess ? Effect.void : logAttempt(delivery, response)
   }
 })
 

@@ -1,9 +1,12 @@
 import { createAdaptorServer } from "@hono/node-server"
 import { createHmac } from "node:crypto"
 import { once } from "node:events"
+import * as fs from "node:fs"
 import type { AddressInfo, Server } from "node:net"
+import * as path from "node:path"
 import { Webhook } from "standardwebhooks"
 import { assert, describe, it } from "vitest"
+import * as Limits from "../../../src/domain/Limits.ts"
 import { type ReceivedWebhook, verifyWebhook, WebhookVerificationError } from "../../../src/http/client/Webhooks.ts"
 import * as express from "./receivers/express.ts"
 import * as fastify from "./receivers/fastify.ts"
@@ -103,6 +106,29 @@ describe("verifyWebhook", () => {
     }
   })
 
+  it("has a limit that takes the largest webhook in each line that people copy", async () => {
+    const root = path.resolve(import.meta.dirname, "../../..")
+    const pages = [
+      "src/http/client/Webhooks.ts",
+      "src/http/client/README.md",
+      "src/http/client/promise/README.md",
+      "src/http/client/python/README.md",
+      "src/http/client/python/async_task_service_client/webhooks.py",
+      "test/http/client/receivers/express.ts",
+      "test/http/client/receivers/fastify.ts",
+      "test/examples/webhook.ts"
+    ]
+    const texts = pages.map((page) => fs.readFileSync(path.join(root, page), "utf8").replaceAll("\\\"", "\""))
+    const parsers = texts.flatMap((text) => text.match(/express\.(raw|json|text)\([^)]*\)|fastify\([^)]*\)/g) ?? [])
+    assert.isAtLeast(parsers.length, 5)
+    for (const parser of parsers) assert.match(parser, /limit: "33mb"|bodyLimit: 33 \* 1024 \* 1024/i)
+    for (const text of texts) {
+      if (text.includes("Django")) {
+        assert.include(text, `DATA_UPLOAD_MAX_MEMORY_SIZE = ${Limits.webhookBytes / 1024 ** 2} * 1024 * 1024`)
+      }
+    }
+  })
+
   it("rejects a signed body that is not a task", async () => {
     for (const text of ["", "{", "[]", "null", `{"uuid":1}`]) {
       const headers = signed(new Date(), secret, text)
@@ -149,6 +175,8 @@ describe.each(Object.entries(makeServers))(
       assert.strictEqual(await post(body, signed(new Date(Date.now() - 3_600_000))), 401)
       assert.strictEqual(await post(body, { "content-type": "application/json" }), 401)
       assert.strictEqual(tasks.length, 1)
+      const large = body.replace("é", "x".repeat(Limits.coreEventBytes))
+      assert.strictEqual(await post(large, signed(new Date(), secret, large)), 204)
       await new Promise((resolve) => server.close(resolve))
     })
   }

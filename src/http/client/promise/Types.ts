@@ -245,6 +245,8 @@ export interface DeliveryAttempt {
     | "not_sent"
     | "lost"
     | null
+  /** What helps, where the status says it: a receiver that answers 413 has to take larger bodies. */
+  readonly hint?: string
 }
 
 /** The webhook of one status, with its attempts. */

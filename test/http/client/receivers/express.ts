@@ -6,7 +6,7 @@ import { verifyWebhook, WebhookVerificationError } from "../../../../src/http/cl
 
 export const makeReceiver = (secret: string, onTask: (task: object) => void) => {
   const app = express()
-  app.post("/", express.raw({ type: "application/json", limit: "64mb" }), async (request, response) => {
+  app.post("/", express.raw({ type: "application/json", limit: "33mb" }), async (request, response) => {
     try {
       const { task } = await verifyWebhook({ body: request.body, headers: request.headers, secret })
       onTask(task)

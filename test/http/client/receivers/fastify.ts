@@ -3,7 +3,7 @@ import fastify from "fastify"
 import { verifyWebhook, WebhookVerificationError } from "../../../../src/http/client/Webhooks.ts"
 
 export const makeReceiver = (secret: string, onTask: (task: object) => void) => {
-  const app = fastify({ bodyLimit: 64 * 1024 * 1024 })
+  const app = fastify({ bodyLimit: 33 * 1024 * 1024 })
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_, body, done) => done(null, body))
   app.post<{ Body: Buffer }>("/", async (request, reply) => {
     try {

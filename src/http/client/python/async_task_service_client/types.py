@@ -636,9 +636,7 @@ class CanceledTasks(TypedDict):
     """Their identifiers."""
 
 
-class DeliveryAttempt(TypedDict):
-    """One POST to the callback URL."""
-
+class _DeliveryAttempt(TypedDict):
     number: int
     """From 1."""
     started_at: Timestamp
@@ -648,6 +646,13 @@ class DeliveryAttempt(TypedDict):
     """HTTP status of the response; None without one."""
     error: Optional[Literal["address_refused", "name_not_resolved", "connection_failed", "tls_failed", "timed_out", "broken_answer", "redirected", "not_2xx", "lost", "not_sent"]]
     """Class of the failure; None after a success."""
+
+
+class DeliveryAttempt(_DeliveryAttempt, total=False):
+    """One POST to the callback URL."""
+
+    hint: str
+    """What helps, where the status says it: a receiver that answers 413 has to take larger bodies."""
 
 
 class Delivery(TypedDict):

@@ -30,7 +30,8 @@ _messages: Mapping[WebhookProblem, str] = {
 
 _parsed_body = (
     "verify_webhook needs the raw bytes that were signed, and the body is missing or parsed already: "
-    "pass the raw body. Flask: request.get_data(). FastAPI and Starlette: await request.body(). Django: request.body. "
+    "pass the raw body. Flask: request.get_data(). FastAPI and Starlette: await request.body(). Django: request.body, "
+    "with DATA_UPLOAD_MAX_MEMORY_SIZE = 33 * 1024 * 1024. "
     'http.server: rfile.read(int(headers["Content-Length"])).'
 )
 

@@ -24,14 +24,17 @@ const Attempts = ({ attempts }: Pick<Delivery, "attempts">) => (
     columns={["Attempt", "Started", "Took", "Answer"]}
     numbers={["Took"]}
   >
-    {attempts.map(({ duration_ms: took, error, number, response_status: status, started_at }) => (
+    {attempts.map(({ duration_ms: took, error, hint, number, response_status: status, started_at }) => (
       <tr key={number}>
         <td>{number}</td>
         <td>
           <Moment at={started_at} />
         </td>
         <td class="number">{took === null ? "–" : duration(took)}</td>
-        <td>{[status, error].filter((part) => part !== null).join(" ") || "–"}</td>
+        <td>
+          {[status, error].filter((part) => part !== null).join(" ") || "–"}
+          {hint === undefined ? null : <p class="hint">{hint}</p>}
+        </td>
       </tr>
     ))}
   </DataTable>
