@@ -39,9 +39,6 @@ export const FoundLeg = Schema.Struct({
 })
 export type FoundLeg = typeof FoundLeg.Type
 
-/** Events of the core that bring a turn. */
-export const turnEvents = ["Progressed", "Interrupted", "Completed"] as const
-
 export class FacadeLegs extends Context.Service<FacadeLegs, {
   /** Stores a leg, unless it is stored already or its task is deleted. */
   readonly add: (leg: NewLeg) => Effect.Effect<void, StoreUnavailable>

@@ -4,7 +4,7 @@ import { Array as Arr, Effect, Layer, Option, Schema } from "effect"
 import { TaskId } from "../../domain/Task.ts"
 import type { Tables } from "../store/Migrations.ts"
 import { array, countQuery, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
-import { FacadeLegs, FoundLeg, turnEvents } from "./FacadeLegs.ts"
+import { FacadeLegs, FoundLeg } from "./FacadeLegs.ts"
 
 /** The name in the ledger is that of the first façade. `IF NOT EXISTS`: a database that was converted has the table. */
 export const tables: Tables = {
@@ -46,8 +46,12 @@ const findLeg = query(
     SELECT b.usage FROM facade_legs b WHERE b.task_uuid = $1::uuid AND b.leg < $2::int AND b.usage IS NOT NULL
     ORDER BY b.leg DESC LIMIT 1
   ) AS "usageBefore", answered.count AS current, (
-    SELECT min(e.revision)::int FROM task_events e WHERE e.task_uuid = $1::uuid AND e.revision > answered.revision
-      AND e.type IN (${turnEvents.map((type) => `'${type}'`).join(", ")})
+    SELECT min(e.revision)::int FROM task_events e JOIN tasks t ON t.uuid = e.task_uuid
+    WHERE e.task_uuid = $1::uuid AND e.revision > answered.revision AND (
+      e.type IN ('Progressed', 'Completed')
+      OR e.type IN ('Interrupted', 'Failed') AND e.revision = t.turn_revision
+      OR e.type = 'Interrupted' AND t.turn_revision IS NULL
+    )
   ) AS "turnSince"
   FROM facade_legs CROSS JOIN answered
   WHERE task_uuid = $1::uuid AND leg <= $2::int ORDER BY leg DESC LIMIT 1`

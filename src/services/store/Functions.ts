@@ -254,6 +254,7 @@ BEGIN
     UPDATE tasks t SET
       status = p_target[n],
       revision = revisions[n],
+      turn_revision = CASE WHEN p_turn[n] IS NULL THEN t.turn_revision ELSE revisions[n] END,
       error = p_error[n],
       pending_tool_calls = p_pending_tool_calls[n],
       completed_at = CASE WHEN p_is_terminal[n] THEN p_at[n] END,

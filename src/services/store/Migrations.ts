@@ -59,6 +59,9 @@ const separateActive = [
   `CREATE INDEX tasks_active_of_user ON tasks (sub) WHERE completed_at IS NULL`
 ]
 
+/** The revision whose event brought the turn: not each failure and each interrupt brings one. Null without, and in older rows. */
+const dateTurns = [`ALTER TABLE tasks ADD COLUMN IF NOT EXISTS turn_revision integer`]
+
 /** Only the functions have changed. */
 const replaceFunctions: ReadonlyArray<string> = []
 
@@ -73,7 +76,8 @@ const core: Tables = {
     separateActive,
     replaceFunctions,
     replaceFunctions,
-    replaceFunctions
+    replaceFunctions,
+    dateTurns
   ],
   functions
 }

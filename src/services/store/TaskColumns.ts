@@ -44,6 +44,7 @@ export const columns = {
   sub: { name: "sub", type: "text", of: ({ principal }) => principal.sub },
   status: { name: "status", type: "text" },
   revision: { name: "revision", type: "integer" },
+  turnRevision: { name: "turn_revision", type: "integer" },
   runId: { name: "run_id", type: "uuid", of: ({ runId }) => runId },
   error: { name: "error", type: "text" },
   pendingToolCalls: { name: "pending_tool_calls", type: "text" },

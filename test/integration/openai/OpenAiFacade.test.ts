@@ -1,4 +1,5 @@
 /** The OpenAI façade with the official SDK: create, poll, tool loops, foreground, cancel and refusals. */
+import type OpenAI from "openai"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { complete as completeRun, interrupt, report, type StartedRun, turnOf } from "../../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../../kit/Service.ts"
@@ -133,6 +134,63 @@ describe("usage", () => {
     const task = await service.call("GET", `/api/tasks/${uuidOf(first.id)}?include=usage`, client.apiKey!)
     const sum = found.reduce((total, { usage }) => total + usage!.total_tokens, 0)
     assert.strictEqual(sum, task.body.usage.total_tokens)
+  })
+
+  const turnWith = (text: string, input: number) => ({
+    ...turnOf(text),
+    metadata: { usage: { input_tokens: input, output_tokens: 1, total_tokens: input + 1 } }
+  })
+  const calling = { type: "interrupted", tool_calls: [{ id: "a", name: "look", arguments: {} }] }
+  const begin = async (sub: string, first: object) => {
+    const client = await clientOf(service, sub)
+    const { id } = await client.responses.create({ model: "7", input: "hi", background: true })
+    const run = await runOf(id)
+    await report(run, first)
+    return { client, id, run }
+  }
+  const proceed = async (sub: string, first: object) => {
+    const { client, id, run } = await begin(sub, first)
+    const second = await client.responses.create({
+      model: "7",
+      background: true,
+      previous_response_id: id,
+      input: [{ type: "function_call_output", call_id: "a", output: "1" }]
+    })
+    return { client, first: id, id: second.id, run: await core.run(run.task_id, run) }
+  }
+  const seen = async (client: OpenAI, id: string) => {
+    const { output_text, status, usage } = await ended(client, id)
+    return [status, output_text, usage?.input_tokens]
+  }
+
+  it("of a failed response is what it used itself, wherever its turn came from", async () => {
+    const alone = await begin("failing", { type: "failed", code: "internal", turn: turnWith("broken", 3) })
+    assert.deepStrictEqual(await seen(alone.client, alone.id), ["failed", "broken", 3])
+    const later = await proceed("failing later", { ...calling, turn: turnWith("I look.", 10) })
+    await report(later.run, { type: "failed", code: "internal", turn: turnWith("I looked", 25) })
+    assert.deepStrictEqual(await seen(later.client, later.id), ["failed", "I looked", 15])
+    assert.deepStrictEqual(await seen(later.client, later.first), ["completed", "I look.", 10])
+    const told = await proceed("failing told", { ...calling, turn: turnWith("I look.", 10) })
+    await report(told.run, { type: "progress", turn: turnWith("I am", 17) })
+    await report(told.run, { type: "failed", code: "internal" })
+    assert.deepStrictEqual(await seen(told.client, told.id), ["failed", "I am", 7])
+  })
+
+  it("and text of the response before are not those of one that reported none", async () => {
+    const first = { ...calling, turn: turnWith("I look.", 10) }
+    const failed = await proceed("silent failure", first)
+    await report(failed.run, { type: "failed", code: "internal" })
+    assert.deepStrictEqual(await seen(failed.client, failed.id), ["failed", "", undefined])
+    const canceled = await proceed("silent cancel", first)
+    await canceled.client.responses.cancel(canceled.id)
+    assert.deepStrictEqual(await seen(canceled.client, canceled.id), ["cancelled", "", undefined])
+    const asking = await proceed("silent interrupt", first)
+    await report(asking.run, calling)
+    assert.deepStrictEqual(await seen(asking.client, asking.id), ["completed", "", undefined])
+    const stopped = await proceed("canceled", first)
+    await report(stopped.run, { type: "progress", turn: turnWith("I am", 17) })
+    await stopped.client.responses.cancel(stopped.id)
+    assert.deepStrictEqual(await seen(stopped.client, stopped.id), ["cancelled", "I am", 7])
   })
 })
 
