@@ -39,6 +39,31 @@ export const redeliveryContract = (it: StoreTests) => {
       assert.deepStrictEqual(yield* claim(origin), [])
     }))
 
+  it.effect("makes one more attempt after the failure of a last one that was in flight when it was asked for", () =>
+    Effect.gen(function*() {
+      const store = yield* WebhookStore
+      const { origin, uuid } = yield* called()
+      yield* commit(uuid, "Completed")
+      const [first] = yield* claim(origin)
+      yield* record({ ...first!, isLast: true }, "not_2xx")
+      const redeliver = Effect.flatMap(now, (at) => store.redeliver(first!, at, null, null))
+      assert.strictEqual(yield* redeliver, "enqueued")
+      const [second] = yield* claim(origin)
+      assert.deepInclude(second, { attempt: 2, isLast: true })
+      assert.strictEqual(yield* redeliver, "enqueued")
+      assert.strictEqual(yield* redeliver, "enqueued")
+      assert.deepStrictEqual(yield* claim(origin), [])
+      yield* record(second!, "not_2xx")
+      assert.strictEqual((yield* only(uuid)).state, "pending")
+      const [third] = yield* claim(origin)
+      assert.deepInclude(third, { attempt: 3, isLast: true })
+      // A success is what was asked for.
+      assert.strictEqual(yield* redeliver, "enqueued")
+      yield* record(third!, null)
+      assert.strictEqual((yield* only(uuid)).state, "delivered")
+      assert.deepStrictEqual(yield* claim(origin), [])
+    }))
+
   it.effect("deletes the secret at the first success and keeps that of a failed delivery for redelivery", () =>
     Effect.gen(function*() {
       const store = yield* WebhookStore

@@ -120,7 +120,10 @@ export const recordOutcomes = `WITH outcome AS (
   UPDATE webhook_deliveries d SET
     delivered_at = CASE WHEN o.error IS NULL THEN ${moment("o.ended")} ELSE d.delivered_at END,
     callback_secret = CASE WHEN o.error IS NOT NULL THEN d.callback_secret END,
-    due_at = CASE WHEN o.error IS NOT NULL THEN ${moment("o.next")} END,
+    due_at = CASE WHEN o.error IS NOT NULL
+      THEN coalesce(${moment("o.next")}, CASE WHEN d.attempts_allowed = d.attempts + 1 THEN ${
+  moment("o.ended")
+} END) END,
     is_proven = d.is_proven AND o.error IS NULL,
     sending = false
   FROM decisive o
@@ -156,8 +159,9 @@ export const deliveryOfKey = deliveries(`WHERE d.task_uuid = $1 AND d.revision =
 /** Newest first. */
 export const deliveriesOfTask = deliveries(`WHERE d.task_uuid = $1 ORDER BY d.revision DESC LIMIT $2::int`)
 
-/** Schedules one more attempt at `$1`, or moves the next one forward; an attempt in flight is left alone. */
-const scheduleAttempt = `attempts_allowed = CASE WHEN due_at IS NULL THEN attempts + 1 ELSE attempts_allowed END,
+/** Schedules one more attempt at `$1`, or moves the next one forward. An attempt in flight is left alone; its failure is not the last one. */
+const scheduleAttempt = `attempts_allowed = CASE WHEN due_at IS NULL OR sending
+    THEN greatest(attempts + 1, CASE WHEN sending THEN attempts_allowed END) ELSE attempts_allowed END,
   due_at = CASE WHEN sending THEN due_at ELSE least(due_at, ${at}) END`
 
 /**

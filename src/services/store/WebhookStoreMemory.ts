@@ -161,7 +161,10 @@ const recordOutcome = ({ deliveries: rows }: MemoryTables["Service"], outcome: A
   Object.assign(row.attempts[outcome.attempt - 1] ?? {}, { duration, error, responseStatus })
   const isLatest = row.attempts.length === outcome.attempt && row.isSending
   if (error === null) Object.assign(row, { isDelivered: true, secret: null, dueAt: null, isSending: false })
-  else if (isLatest) Object.assign(row, { dueAt: outcome.nextAttemptAt, isSending: false })
+  else if (isLatest) {
+    const asked = row.allowed === row.attempts.length + 1 ? outcome.endedAt : null
+    Object.assign(row, { dueAt: outcome.nextAttemptAt ?? asked, isSending: false })
+  }
 }
 
 /** An origin is proven if one of the attempts had a response. */
@@ -198,6 +201,7 @@ const redeliver = (
   if (sub !== null && !isAllowed(usedUntil, sub, at)) return "too_many"
   row.secret ??= row.isSigned ? secret : null
   if (row.dueAt === null) row.allowed = row.attempts.length + 1
+  else if (row.isSending) row.allowed = Math.max(row.allowed, row.attempts.length + 1)
   if (!row.isSending && (row.dueAt === null || row.dueAt > at)) row.dueAt = at
   return "enqueued"
 }
