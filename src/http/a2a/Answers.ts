@@ -52,6 +52,10 @@ const textIn = ([first]: ReadonlyArray<Part>) => first?.type === "text" ? string
 /** The updates that make an artifact of one with the text `sent`. */
 const toArtifact = (parts: ReadonlyArray<Part>, sent: string) => {
   const text = textIn(parts)
+  if (sent !== "" && parts.length === 0) {
+    const none: Part = { type: "text", text: "" }
+    return [{ parts: [none], append: false }]
+  }
   if (sent === "" || !text.startsWith(sent)) return parts.length === 0 ? [] : [{ parts, append: false }]
   const rest = text.slice(sent.length)
   const more: ReadonlyArray<Part> = [...(rest === "" ? [] : [{ type: "text" as const, text: rest }]), ...parts.slice(1)]

@@ -53,6 +53,13 @@ export const settings = {
     default: "false",
     meaning: "`true`: a façade ignores request fields that it does not support and that would change the result"
   }),
+  /** Whether a text that was reported is the beginning of each later one. */
+  onlyAppends: Setting.setting(Config.Boolean, {
+    name: "FACADE_LIVE_TEXT",
+    default: "false",
+    meaning:
+      "`true`: the core only ever adds to the text of a run (the built-in one replaces it), so streams of the OpenAI façade send it while it grows"
+  }),
   /**
    * Seconds; the default `max_execution_time` of tasks that a façade creates. It is shorter than the limit of other tasks, because
    * an abandoned tool call occupies one of the user's slots.

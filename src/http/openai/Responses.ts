@@ -14,6 +14,7 @@ import type { TurnOf } from "../../services/StoredTurns.ts"
 import { TaskRequests } from "../../services/TaskRequests.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { isActive, makeFollow, maxWait } from "../facades/Following.ts"
+import { FacadeSettings } from "../facades/Settings.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
 import * as Events from "./Events.ts"
 import type * as Ids from "./Ids.ts"
@@ -81,6 +82,7 @@ export const make = Effect.gen(function*() {
   const followTask = yield* makeFollow
   const reads = yield* makeReads
   const { find, load, show } = reads
+  const { onlyAppends } = yield* FacadeSettings
 
   /** The leg, and the events of its task that follow. Fails when the user has too many waiting requests. */
   const follow = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId, includesText: boolean) {
@@ -103,9 +105,11 @@ export const make = Effect.gen(function*() {
     return [...slicesOf(loaded.turn.text)].join("")
   })
 
-  /** The events with a number above `after`. A stream that the node's drain cuts off lacks `Events.done`. */
+  /**
+   * The events with a number above `after`. No event takes a delta back, so that the text comes at the end, unless the core only
+   * appends: then what a client has added up is the text of the response, whatever the core reported meanwhile. A stream that the node's drain cuts off lacks `Events.done`. */
   const events = Effect.fnUntraced(function*(client: Client, caller: Caller, id: Ids.LegId, after: number) {
-    const { changes, snapshot } = yield* follow(caller, id, true)
+    const { changes, snapshot } = yield* follow(caller, id, onlyAppends)
     const deltas = Events.makeDeltas(id, after)
     const finish = Stream.unwrap(
       Effect.map(
@@ -117,12 +121,15 @@ export const make = Effect.gen(function*() {
           )
       )
     )
-    const first = isActive(snapshot)
+    const first = !isActive(snapshot)
+      ? finish
+      : onlyAppends
       ? Stream.fromEffect(Effect.map(present(caller, id), deltas.ofText))
-      : finish
+      : Stream.empty
     const rest = Stream.flatMap(
       changes,
-      (event) => isActive(event) ? Stream.sync(() => deltas.ofText(event.text ?? "")) : finish
+      (event) =>
+        !isActive(event) ? finish : onlyAppends ? Stream.sync(() => deltas.ofText(event.text ?? "")) : Stream.empty
     )
     return Stream.make(Events.opening(Response.responseOf(snapshot, []))).pipe(
       Stream.concat(first),

@@ -7,7 +7,13 @@ const read = (environment: Environment) => {
   return { settings: values(settings, environment, (name) => problems.push(name)), problems }
 }
 
-const absent = { served: new Set(["openai", "mcp", "a2a"]), models: new Map(), isLenient: false, timeLimit: 3600 }
+const absent = {
+  served: new Set(["openai", "mcp", "a2a"]),
+  models: new Map(),
+  isLenient: false,
+  onlyAppends: false,
+  timeLimit: 3600
+}
 
 it.each(
   [
@@ -24,6 +30,7 @@ it.each(
       "gpt-5"
     ],
     ["FACADE_LENIENT", "true", { isLenient: true }, "maybe"],
+    ["FACADE_LIVE_TEXT", "true", { onlyAppends: true }, "maybe"],
     ["FACADE_TIME_LIMIT", "2 minutes", { timeLimit: 120 }, "2 days"]
   ] as const
 )("%s", (name, text, value, invalid) => {

@@ -58,6 +58,88 @@ describe("a stream", () => {
     )
   })
 
+  const versions: ReadonlyArray<readonly [string, ReadonlyArray<string>, object, string]> = [
+    [
+      "notes",
+      ["Thinking", "Let me see"],
+      { type: "completed", turn: turnOf("The answer is 42.") },
+      "The answer is 42."
+    ],
+    ["another text", ["Hel", "Hello", "Bye"], { type: "completed", turn: turnOf("Bye now") }, "Bye now"],
+    ["a shorter text", ["Hello world"], { type: "completed", turn: turnOf("Hello") }, "Hello"],
+    ["a text that comes back", ["a b", "x", "a b c"], { type: "completed", turn: turnOf("a") }, "a"],
+    ["no text", ["Hello"], { type: "completed", turn: { output: [], messages: [], metadata: {} } }, ""],
+    ["the text of a failure", ["Hello"], { type: "failed", code: "internal", turn: turnOf("Sorry") }, "Sorry"],
+    [
+      "a text and calls",
+      ["Hello"],
+      { type: "interrupted", tool_calls: toolCalls(1), turn: turnOf("I look.") },
+      "I look."
+    ]
+  ]
+
+  it.each(versions)(
+    "that a core replaces by %s adds up to the final text, for every reader and after every cut",
+    async (
+      what,
+      texts,
+      end,
+      text
+    ) => {
+      const client = await clientOf(service, `replaced by ${what}`)
+      const { id } = await client.responses.create({ model: "gpt-5", input: "x", background: true, tools })
+      const run = await runOf(id)
+      const read = async (after?: number) =>
+        all(
+          await client.responses.retrieve(id, {
+            stream: true,
+            ...(after === undefined ? {} : { starting_after: after })
+          })
+        )
+      const textOf = (found: Awaited<ReturnType<typeof read>>) =>
+        found.map((event) => event.type === "response.output_text.delta" ? event.delta : "").join("")
+      const live = [read()]
+      for (const version of texts) {
+        await report(run, { type: "progress", turn: turnOf(version) })
+        assert.strictEqual((await client.responses.retrieve(id)).output_text, version)
+        live.push(read())
+      }
+      const helped = client.responses.stream({ response_id: id })
+      let snapshot = ""
+      helped.on("response.output_text.delta", (event) => void ({ snapshot } = event))
+      await report(run, end)
+      for (const events of await Promise.all(live)) {
+        assert.strictEqual(textOf(events), text)
+        assert.strictEqual((events.at(-1) as { response: Response }).response.output_text ?? text, text)
+      }
+      assert.strictEqual((await helped.finalResponse()).output_text, text)
+      assert.strictEqual(snapshot, text)
+      const whole = await live[0]!
+      for (const [index, { sequence_number }] of whole.entries()) {
+        assert.strictEqual(textOf(whole.slice(0, index + 1)) + textOf(await read(sequence_number)), text)
+      }
+    }
+  )
+
+  it("has the text as it grows with FACADE_LIVE_TEXT", async () => {
+    const system = await use(startSystem({ FACADE_LIVE_TEXT: "true" }), onTestFinished)
+    const client = await clientOf(system.service, "live")
+    const { id } = await client.responses.create({ model: "1", input: "x", background: true })
+    const run = await system.core.run(uuidOf(id))
+    const seen: Array<string> = []
+    const texts = ["Hel", "Hello", "Hello world"]
+    for await (const event of await client.responses.retrieve(id, { stream: true })) {
+      if (event.type === "response.in_progress") await report(run, { type: "progress", turn: turnOf("Hel") })
+      if (event.type !== "response.output_text.delta") continue
+      seen.push(event.delta)
+      const next = texts[seen.length]
+      if (next !== undefined) await report(run, { type: "progress", turn: turnOf(next) })
+      else await completeRun(run, "Hello world!")
+      if (event.delta === "!") break
+    }
+    assert.deepStrictEqual(seen, ["Hel", "lo", " world", "!"])
+  }, 30_000)
+
   it("of a create ends with the calls of an interrupted task, and the next leg begins without their text", async () => {
     const client = await clientOf(service, "caller")
     const stream = await client.responses.create({ model: "gpt-5", input: "stream", stream: true, tools })
