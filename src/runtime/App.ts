@@ -1,5 +1,4 @@
 /** Composes all layers of the service, from settings to routes. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
@@ -58,6 +57,7 @@ import * as BufferCollector from "./node/BufferCollector.ts"
 import * as HttpListener from "./node/HttpListener.ts"
 import * as InProcess from "./node/InProcess.ts"
 import * as NodeCrypto from "./node/NodeCrypto.ts"
+import * as Outgoing from "./node/Outgoing.ts"
 import * as RequestContext from "./node/RequestContext.ts"
 import * as SocketBodies from "./node/SocketBodies.ts"
 import * as UndiciTransport from "./node/UndiciTransport.ts"
@@ -154,7 +154,7 @@ const layerStore = (database: Database.Database, config: AppConfig) =>
 const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
   const { assistantBackendUrl: url } = config
   if (url !== undefined) {
-    const layerHttp = NodeHttpClient.layerUndici
+    const layerHttp = Outgoing.layer
     const calls = yield* Effect.provideContext(BackendClient.make(url), yield* Layer.build(layerHttp))
     return { url, calls, layerHttp, layerStorage: Layer.empty }
   }
@@ -249,7 +249,9 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     ]),
     Layer.provideMerge(layerRelay(database)),
     Layer.provide(layerSecrets),
-    Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
+    Layer.provide(
+      WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))
+    ),
     Layer.provide(NodeCrypto.layerHmac)
   )
   const tasks: TasksReady = Deferred.makeUnsafe()
@@ -272,7 +274,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       RpcAuthorization.layer(config),
       layerSecrets
     ]),
-    Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
+    Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(Outgoing.layer))),
     Layer.provide([ReadinessSql.layer, BufferCollector.layer, SocketBodies.layer]),
     Layer.provide(layerClusterNodes(config)),
     Layer.provide(layerTasks),

@@ -1,5 +1,4 @@
 /** Builds the built-in core and backend from settings, in this process or served alone. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -9,6 +8,7 @@ import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import type { AppConfig } from "../config/AppConfig.ts"
 import * as HttpListener from "../node/HttpListener.ts"
 import * as NodeCrypto from "../node/NodeCrypto.ts"
+import * as Outgoing from "../node/Outgoing.ts"
 import * as Assistants from "./backend/Assistants.ts"
 import * as BackendRoutes from "./backend/BackendRoutes.ts"
 import * as BackendUsers from "./backend/BackendUsers.ts"
@@ -84,7 +84,7 @@ export const layerAlone = (part: "core" | "backend", config: AppConfig) => {
   const app = HttpRouter.toHttpEffect(Layer.mergeAll(routesOf(part, config), health))
   return HttpListener.serve(app, { host, port }).pipe(
     Layer.provide([
-      part === "core" ? NodeHttpClient.layerUndici : ModelClient.layer,
+      part === "core" ? Outgoing.layer : ModelClient.layer,
       NodeHttpServer.layerHttpServices,
       NodeCrypto.layerRandom
     ])

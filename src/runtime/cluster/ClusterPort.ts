@@ -3,7 +3,8 @@
  * stranger can neither send a message nor keep memory or a connection.
  */
 import { Effect, Layer, Schema } from "effect"
-import { connect, createServer, type Server } from "node:net"
+import { createServer, type Server } from "node:net"
+import { openSocket } from "../node/Dialer.ts"
 
 interface Address {
   readonly host: string
@@ -42,7 +43,7 @@ export const layer = (address: Address) =>
 /** Succeeds when the process of a node runs. One that is frozen does not answer. */
 export const ping = (address: Address): Effect.Effect<void, NodeUnreachable> =>
   Effect.callback((resume) => {
-    const socket = connect({ ...address })
+    const socket = openSocket(address)
     const fail = (cause: unknown) => resume(Effect.fail(new NodeUnreachable({ cause })))
     socket.once("error", fail)
     socket.once("close", () => fail("closed"))

@@ -2,13 +2,14 @@
  * The transport of calls that every task needs, on undici's dispatcher. It takes a quarter of the CPU time of Effect's general HTTP
  * client (`npm run bench`).
  */
-import { Agent, buildConnector } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"
 import { Readable } from "node:stream"
 import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
 import { sizeOf } from "../../domain/OpaqueJson.ts"
 import { type CoreResponse, CoreTransport } from "../../services/core/CoreTransport.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
+import * as Outgoing from "./Outgoing.ts"
+import { Proxies } from "./Proxies.ts"
 import { exchange } from "./UndiciExchange.ts"
 
 /** Bytes of a response body after which the call is aborted. */
@@ -22,7 +23,7 @@ const connections = 256
 /** Timeout of a whole call in milliseconds. */
 const callTimeout = Duration.toMillis("10 seconds")
 
-const connectTimeout = Duration.toMillis("5 seconds")
+const connectTimeout = Duration.seconds(5)
 
 const unavailable = (reason: string) => Effect.fail(new CoreUnavailable({ reason, retryAfter: null }))
 
@@ -31,10 +32,7 @@ const first = (header: string | ReadonlyArray<string> | undefined) => typeof hea
 export const layer = Layer.effect(
   CoreTransport,
   Effect.gen(function*() {
-    const agent = yield* Effect.acquireRelease(
-      Effect.sync(() => new Agent({ connections, keepAliveTimeout: 30_000 })),
-      (agent) => Effect.promise(() => agent.destroy())
-    )
+    const dispatcher = yield* Outgoing.makeDispatcher({ connections })
 
     // Nearly all calls start a run, at one URL.
     let latest = new URL("http://localhost")
@@ -47,7 +45,7 @@ export const layer = Layer.effect(
       return latest
     }
 
-    const connector = buildConnector({ timeout: connectTimeout })
+    const connector = Outgoing.makeConnector({ proxies: yield* Proxies, timeout: connectTimeout })
 
     return CoreTransport.of({
       connect: (url) =>
@@ -78,7 +76,7 @@ export const layer = Layer.effect(
             abort("timeout")
             resume(unavailable("timeout"))
           }, callTimeout)
-          const abort = exchange(agent, request, maxAnswerBytes, {
+          const abort = exchange(dispatcher, request, maxAnswerBytes, {
             onHead: (status, received) => {
               answer = { status, retryAfter: first(received["retry-after"]) }
             },

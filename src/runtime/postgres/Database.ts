@@ -3,7 +3,7 @@
  * same problems. The database is reached by two connections: one for requests, and one for locks, LISTEN and migrations,
  * which a transaction pooler cannot carry. They differ only with DATABASE_DIRECT_URL.
  */
-import { Duration, Effect, Schedule } from "effect"
+import { Effect, Schedule } from "effect"
 import * as Migrations from "../../services/store/Migrations.ts"
 import { extensionTables } from "../loadedExtensions.ts"
 import {
@@ -158,7 +158,4 @@ export const brief = (connection: Connection) =>
   withParameters(connection, { ...limits, statement_timeout: "2000", work_mem: "32MB" })
 
 /** Options of connections whose statements may take hours. */
-export const patient = (connection: Connection) => ({
-  ...withParameters(connection, unlimited),
-  keepAlive: Duration.seconds(30)
-})
+export const patient = (connection: Connection) => withParameters(connection, unlimited)

@@ -4,10 +4,10 @@
  * they may be half-open; the pool opens new ones. `DatabaseMonitor` detects sooner that all sockets are silent.
  */
 import { Context, Duration, Effect, Layer } from "effect"
-import { connect, Socket } from "node:net"
+import { Socket } from "node:net"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import * as Worker from "../../services/timing/Worker.ts"
-import { addressOf, type Host, type Hosts } from "./DatabaseUrl.ts"
+import { type Host, type Hosts, open as openTo } from "./DatabaseUrl.ts"
 import * as Patience from "./Patience.ts"
 
 const checkInterval = Duration.seconds(1)
@@ -102,7 +102,6 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
       runOnce: Effect.sync(() => closeSilent(watches, patience)),
       interval: checkInterval
     })
-    const openTo = (to: Host) => connect(addressOf(to))
     const openUnguarded = () => openTo(host)
     const guard = (socket: Socket) => {
       if (socket.destroyed) return socket

@@ -2,9 +2,10 @@
 import type { PgConnection } from "@effect/sql-pg"
 import { Duration, Redacted } from "effect"
 import * as fs from "node:fs"
-import type { NetConnectOpts } from "node:net"
+import { connect, type Socket } from "node:net"
 import * as tls from "node:tls"
 import { encodingHint } from "../../services/timing/Setting.ts"
+import { openSocket } from "../node/Dialer.ts"
 
 export interface Host {
   /** A name, an address, or the directory of a Unix socket, which begins with "/". */
@@ -174,6 +175,7 @@ export const isTlsOptional = ({ sslmode = "prefer" }: DatabaseUrl) => sslmode ==
 export const optionsFor = (url: DatabaseUrl, host: Host, isEncrypted: boolean): PgConnection.Config => ({
   ...url.options,
   ...host,
+  stream: () => open(host),
   ssl: (isEncrypted && url.tls) ?? false
 })
 
@@ -194,5 +196,6 @@ export const tlsProblemOf = (
   return `${found}: set sslmode=verify-full and sslrootcert`
 }
 
-export const addressOf = ({ host, port }: Host): NetConnectOpts =>
-  host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }
+/** Connects to a host, at whatever distance its addresses are. */
+export const open = (to: Host): Socket =>
+  isSocket(to) ? connect({ path: `${to.host}/.s.PGSQL.${to.port}` }) : openSocket(to)

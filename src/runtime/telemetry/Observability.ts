@@ -2,7 +2,6 @@
  * Exports traces, metrics and logs over OTLP when an endpoint is set; otherwise no spans are created. Services do not
  * depend on it. If the collector is down, slow or hangs, only its data is lost.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Duration, Effect, Layer, Logger, Redacted, References, Tracer } from "effect"
 import { HttpClient, HttpClientError, HttpMiddleware, UrlParams } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
@@ -12,6 +11,7 @@ import { spanPrefix } from "../../http/rpc/RpcConnections.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import * as TaskTraces from "../../services/telemetry/TaskTraces.ts"
 import { extensions } from "../loadedExtensions.ts"
+import * as Outgoing from "../node/Outgoing.ts"
 import { version } from "../Version.ts"
 import * as ProcessMetrics from "./ProcessMetrics.ts"
 import { sampled } from "./Sampler.ts"
@@ -69,7 +69,7 @@ const layerClient = ({ endpoint, timeout }: Telemetry) =>
         )
       )
     })
-  ).pipe(Layer.provide(NodeHttpClient.layerUndici))
+  ).pipe(Layer.provide(Outgoing.layer))
 
 const layerExport = (telemetry: Telemetry) => {
   const { attributes, headers, metricsInterval, protocol, sampler } = telemetry

@@ -2,7 +2,8 @@
  * Guards webhooks against server-side request forgery: allows public unicast addresses and those that the operator listed.
  * A host is refused if any of its addresses is refused.
  */
-import { BlockList, isIP } from "node:net"
+import { isIP } from "node:net"
+import { contains, isRange, listOf } from "../node/AddressRanges.ts"
 
 /** The IANA special-purpose registry, multicast, and Azure's metadata address 168.63.129.16. */
 const specialV4 = [
@@ -34,35 +35,13 @@ const specialV6 = ["2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48
 
 const loopback = ["127.0.0.0/8", "::1/128"]
 
-const familyOf = (address: string) => isIP(address) === 6 ? "ipv6" : "ipv4"
-
-const listOf = (ranges: ReadonlyArray<string>): BlockList => {
-  const list = new BlockList()
-  for (const range of ranges) {
-    const [address = "", bits] = range.split("/")
-    const family = familyOf(address)
-    list.addSubnet(address, bits === undefined ? (family === "ipv6" ? 128 : 32) : Number(bits), family)
-  }
-  return list
-}
-
 const special = listOf([...specialV4, ...specialV6])
 const global = listOf(globalV6)
 
-const isPublic = (address: string) =>
-  isIP(address) === 4
-    ? !special.check(address, "ipv4")
-    : isIP(address) === 6 && global.check(address, "ipv6") && !special.check(address, "ipv6")
+const isPublic = (address: string) => !contains(special, address) && (isIP(address) === 4 || contains(global, address))
 
 /** Lower case, without the trailing dot of the root. */
 const canonical = (name: string) => name.toLowerCase().replace(/\.$/, "")
-
-const isRange = (entry: string) => {
-  const [address = "", bits, ...rest] = entry.split("/")
-  const family = isIP(address)
-  if (family === 0 || rest.length > 0) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32))
-}
 
 const isName = (entry: string) => /^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/.test(entry) && !/^[\d.]+$/.test(entry)
 
@@ -84,6 +63,6 @@ export const parse = (allowPrivate: string): AddressGuard => {
   const names = new Set(expanded.filter((entry) => !isRange(entry)))
   return {
     isListed: (name) => names.has(canonical(name)),
-    allows: (address) => isPublic(address) || (isIP(address) !== 0 && listed.check(address, familyOf(address)))
+    allows: (address) => isPublic(address) || contains(listed, address)
   }
 }

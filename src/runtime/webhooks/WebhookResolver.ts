@@ -9,7 +9,8 @@ import { DeliveryError } from "../../services/webhooks/WebhookSender.ts"
 import type { AddressGuard } from "./AddressGuard.ts"
 
 export interface Resolver {
-  readonly resolve: (hostname: string) => Effect.Effect<ReadonlyArray<string>, DeliveryError>
+  /** The addresses to connect to, or the name itself if a proxy is used and may resolve it. */
+  readonly resolve: (hostname: string, isProxied?: boolean) => Effect.Effect<ReadonlyArray<string>, DeliveryError>
 }
 
 const refused = new DeliveryError({ error: "address_refused" })
@@ -18,8 +19,11 @@ const notResolved = new DeliveryError({ error: "name_not_resolved" })
 /** RFC 6761: these names are loopback, whatever DNS returns. */
 const isLocalhost = (name: string) => /^(.+\.)?localhost\.?$/.test(name)
 
-/** `servers` are DNS servers as `address:port`. Default: those of the system. */
-export const make = (guard: AddressGuard, servers?: ReadonlyArray<string>): Resolver => {
+/**
+ * `servers` are DNS servers as `address:port`; default: those of the system. With `proxyResolves` a proxy resolves names, to addresses
+ * that nobody checks.
+ */
+export const make = (guard: AddressGuard, servers?: ReadonlyArray<string>, proxyResolves = false): Resolver => {
   const resolver = new dns.Resolver({ timeout: 2000, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
 
@@ -44,8 +48,9 @@ export const make = (guard: AddressGuard, servers?: ReadonlyArray<string>): Reso
   }
 
   return {
-    resolve: (hostname) => {
+    resolve: (hostname, isProxied = false) => {
       const name = hostname.replace(/^\[(.*)\]$/, "$1")
+      if (isProxied && proxyResolves && isIP(name) === 0 && !isLocalhost(name)) return Effect.succeed([name])
       return Effect.flatMap(lookUp(name), (addresses) => {
         if (addresses.length === 0) return Effect.fail(notResolved)
         if (!guard.isListed(name) && !addresses.every(guard.allows)) return Effect.fail(refused)

@@ -1,15 +1,16 @@
 /**
  * Posts webhooks over undici with HTTP/1.1 and verified TLS 1.2 or later. Connects only to the addresses that were resolved
- * and checked. Follows no redirects, does not retry, adds no headers, does not decompress, and bounds the response size.
+ * and checked, also through a proxy, unless the operator lets the proxy resolve names. Follows no redirects, does not retry, adds no headers, does not decompress, and bounds the response size.
  */
-import { Pool } from "@effect/platform-node/Undici"
-import { Duration, Effect, Layer } from "effect"
-import { isIP } from "node:net"
+import { type buildConnector, Pool } from "@effect/platform-node/Undici"
+import { Effect, Layer } from "effect"
 import { unescape } from "node:querystring"
 import * as Limits from "../../domain/Limits.ts"
 import type { AttemptError } from "../../domain/Webhook.ts"
 import { Settings } from "../../services/timing/Settings.ts"
 import { DeliveryError, WebhookSender } from "../../services/webhooks/WebhookSender.ts"
+import { makeConnector } from "../node/Outgoing.ts"
+import { find, Proxies, targetOf } from "../node/Proxies.ts"
 import { exchange } from "../node/UndiciExchange.ts"
 import type { Resolver } from "./WebhookResolver.ts"
 
@@ -52,7 +53,7 @@ interface PooledTarget {
   inFlight: number
 }
 
-const poolOptions = (addresses: ReadonlyArray<string>, connectTimeout: Duration.Duration, authority?: string) => ({
+const poolOptions = (connect: buildConnector.connector) => ({
   allowH2: false,
   connections,
   pipelining: 1,
@@ -62,13 +63,7 @@ const poolOptions = (addresses: ReadonlyArray<string>, connectTimeout: Duration.
   // The caller's timeout covers the whole attempt.
   headersTimeout: 0,
   bodyTimeout: 0,
-  connect: {
-    timeout: Duration.toMillis(connectTimeout),
-    minVersion: "TLSv1.2",
-    ...(authority === undefined ? {} : { ca: authority }),
-    autoSelectFamily: true,
-    lookup: (_, __, callback) => callback(null, addresses.map((address) => ({ address, family: isIP(address) })))
-  }
+  connect
 } satisfies Pool.Options)
 
 /** Pools by target. An idle pool is destroyed when its connections are not kept any more. */
@@ -101,8 +96,10 @@ export const layer = (resolver: Resolver, authority?: string) =>
     WebhookSender,
     Effect.gen(function*() {
       const { webhookTimeout } = yield* Settings
+      const proxies = yield* Proxies
+      const tls = { minVersion: "TLSv1.2", ...(authority === undefined ? {} : { ca: authority }) } as const
       const targets = makeTargets((origin, addresses) =>
-        new Pool(origin, poolOptions(addresses, webhookTimeout, authority))
+        new Pool(origin, poolOptions(makeConnector({ proxies, timeout: webhookTimeout, addresses, tls })))
       )
       yield* Effect.addFinalizer(() => targets.destroy)
 
@@ -133,7 +130,8 @@ export const layer = (resolver: Resolver, authority?: string) =>
           Effect.suspend(() => {
             const url = new URL(address)
             const sent = withCredentials(url, headers)
-            return Effect.flatMap(resolver.resolve(url.hostname), (addresses) => dispatch(url, addresses, sent, body))
+            const resolved = resolver.resolve(url.hostname, find(proxies, targetOf(url)) !== undefined)
+            return Effect.flatMap(resolved, (addresses) => dispatch(url, addresses, sent, body))
           })
       })
     })

@@ -5,6 +5,7 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { Dispatcher } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"
+import * as Outgoing from "../../node/Outgoing.ts"
 import { pieceBytes, textInterval } from "./OpenAiStream.ts"
 
 interface Options {
@@ -94,7 +95,7 @@ const join = joinChunks({
 
 const layerDispatcher = Layer.effect(
   NodeHttpClient.Dispatcher,
-  Effect.map(NodeHttpClient.makeDispatcher, (agent) => agent.compose(join))
+  Effect.map(Outgoing.makeDispatcher(), (agent) => agent.compose(join))
 )
 
 export const layer = NodeHttpClient.layerUndiciNoDispatcher.pipe(Layer.provide(layerDispatcher))
