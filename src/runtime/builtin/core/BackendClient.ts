@@ -1,5 +1,5 @@
 /** The client of an assistant backend that is another process. */
-import { Effect, Schema, Scope, Stream } from "effect"
+import { Duration, Effect, Schema, Scope, Stream } from "effect"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import { concat, fromJsonText, textOf } from "../../../domain/OpaqueJson.ts"
@@ -11,6 +11,10 @@ const maxLineBytes = 64 * 1024 * 1024
 
 const newline = 0x0a
 
+/** For a chat, and for a transcription: without a clock a connection that died silently would hold the run until its time limit. */
+const chatTimeout = Duration.seconds(30)
+const transcriptionTimeout = Duration.minutes(5)
+
 /** Maximum bytes of a response other than a turn. */
 const maxAnswerBytes = 1024 * 1024
 
@@ -19,6 +23,12 @@ const readTranscription = BoundedBody.jsonReader(Transcription, maxAnswerBytes)
 const decodeLine = Schema.decodeUnknownEffect(fromJsonText(TurnLine))
 
 const toFailure = (cause: unknown) => new BackendFailed({ cause })
+
+const within = (duration: Duration.Duration) => <A, E>(call: Effect.Effect<A, E>) =>
+  Effect.timeoutOrElse(call, {
+    duration,
+    orElse: () => Effect.fail(toFailure(new Error(`no response within ${Duration.format(duration)}`)))
+  })
 
 class LineTooLong extends Schema.TaggedError<LineTooLong>()("LineTooLong", {}) {}
 
@@ -110,12 +120,14 @@ export const make = (url: string): Effect.Effect<Backend, never, HttpClient.Http
       createChat: (caller, request) =>
         post(http.execute, caller, "/chats", request).pipe(
           Effect.flatMap((response) => Effect.mapError(readChat(response), toFailure)),
+          within(chatTimeout),
           Effect.map(({ id }) => id)
         ),
       createTurn,
       transcribe: (caller, id) =>
         post(http.execute, caller, "/transcriptions", { file: { id } }).pipe(
           Effect.flatMap((response) => Effect.mapError(readTranscription(response), toFailure)),
+          within(transcriptionTimeout),
           Effect.map(({ text }) => text)
         )
     }

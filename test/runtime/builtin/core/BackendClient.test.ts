@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
+import { TestClock } from "effect/testing"
 import * as BackendClient from "../../../../src/runtime/builtin/core/BackendClient.ts"
 
 const url = "http://backend.test/v1"
@@ -39,5 +40,22 @@ it.effect("an id of a chat that cannot be a segment of a path is an invalid resp
         onSuccess: () => "accepted"
       })
       assert.strictEqual(outcome, "BackendFailed", JSON.stringify(id))
+    }
+  }))
+
+it.effect("a chat or a transcription that gets no response fails by its own clock", () =>
+  Effect.gen(function*() {
+    const silent = HttpClient.make(() => Effect.never)
+    const backend = yield* Effect.provideService(BackendClient.make(url), HttpClient.HttpClient, silent)
+    const calls: ReadonlyArray<readonly [Effect.Effect<unknown, { readonly _tag: string }>, number]> = [
+      [backend.createChat(caller, { assistant_id: 1 }), 30],
+      [backend.transcribe(caller, "1"), 300]
+    ]
+    for (const [call, seconds] of calls) {
+      const fiber = yield* Effect.forkChild(Effect.flip(call))
+      yield* TestClock.adjust(Duration.seconds(seconds - 1))
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(fiber))._tag, "BackendFailed")
     }
   }))
