@@ -250,7 +250,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provideMerge(layerRelay(database)),
     Layer.provide(layerSecrets),
     Layer.provide(
-      WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))
+      WebhookTransport.layer(WebhookResolver.make(config.webhookGuard, undefined, config.webhookProxyResolves))
     ),
     Layer.provide(NodeCrypto.layerHmac)
   )

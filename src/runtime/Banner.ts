@@ -2,6 +2,7 @@
 import { Console, Effect } from "effect"
 import type { AppConfig } from "./config/AppConfig.ts"
 import * as TokenKeys from "./config/TokenKeys.ts"
+import * as Proxies from "./node/Proxies.ts"
 import { version } from "./Version.ts"
 
 export const localUrl = ({ host, port }: AppConfig): string => {
@@ -9,12 +10,22 @@ export const localUrl = ({ host, port }: AppConfig): string => {
   return `http://${reachable}:${port}`
 }
 
-export const logLifetime = <A, E, R>(process: Effect.Effect<A, E, R>, { cluster, isProduction }: AppConfig) =>
-  Effect.logInfo("starting").pipe(
-    Effect.annotateLogs({ version, mode: isProduction ? "production" : "development", cluster: cluster !== undefined }),
+export const logLifetime = <A, E, R>(
+  process: Effect.Effect<A, E, R>,
+  { cluster, isProduction, proxies }: AppConfig
+) => {
+  const proxy = Proxies.describe(proxies)
+  return Effect.logInfo("starting").pipe(
+    Effect.annotateLogs({
+      version,
+      mode: isProduction ? "production" : "development",
+      cluster: cluster !== undefined,
+      ...(proxy === "" ? {} : { proxy })
+    }),
     Effect.andThen(process),
     Effect.onInterrupt(() => Effect.logInfo("stopped"))
   )
+}
 
 /** Logs that the process listens; in development prints how to try it. */
 export const print = Effect.fnUntraced(function*(config: AppConfig) {

@@ -6,6 +6,7 @@ import * as Banner from "./Banner.ts"
 import * as AppConfig from "./config/AppConfig.ts"
 import { teardown } from "./ErrorMessages.ts"
 import * as HeapGrowth from "./node/HeapGrowth.ts"
+import { Proxies } from "./node/Proxies.ts"
 import * as Logs from "./telemetry/Logs.ts"
 import * as Observability from "./telemetry/Observability.ts"
 
@@ -15,7 +16,8 @@ const main = Effect.fnUntraced(function*(environment: NodeJS.ProcessEnv) {
   const launch = Layer.effectDiscard(Banner.print(config)).pipe(Layer.provideMerge(App.layer(config)), Layer.launch)
   return yield* Banner.logLifetime(Effect.andThen(warn, launch), config).pipe(
     Effect.provide(Observability.layer(config.telemetry)),
-    Effect.provideService(References.MinimumLogLevel, config.logLevel)
+    Effect.provideService(References.MinimumLogLevel, config.logLevel),
+    Effect.provideService(Proxies, config.proxies)
   )
 })
 

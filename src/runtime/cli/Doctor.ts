@@ -1,7 +1,7 @@
 /** The command `doctor`: checks the settings and, from this machine, everything that the service depends on. */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Duration, Effect, Option, type Redacted, Result, Schema } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
+import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { SqlClient } from "effect/sql"
 import * as ClockSync from "../../services/operations/ClockSync.ts"
 import { prometheusName } from "../../services/telemetry/Metrics.ts"
@@ -9,6 +9,8 @@ import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import { machineClocks } from "../../services/timing/NodeClock.ts"
 import * as Assistants from "../builtin/backend/Assistants.ts"
 import * as AppConfig from "../config/AppConfig.ts"
+import * as Outgoing from "../node/Outgoing.ts"
+import * as Proxies from "../node/Proxies.ts"
 import * as Database from "../postgres/Database.ts"
 import type { DatabaseUnusable } from "../postgres/DatabaseExamination.ts"
 import { failed, findInternalToken, internalUrl, print } from "./Root.ts"
@@ -62,13 +64,20 @@ const assistants = ({ assistantBackendUrl, assistantsFile }: AppConfig.AppConfig
       finding("assistants", Effect.as(Assistants.fromFile(assistantsFile, process.env), `${assistantsFile} is valid`))
     ]
 
+/** How a URL was reached. */
+const reached = (url: string) =>
+  Effect.map(Proxies.Proxies, (proxies) => {
+    const proxy = Proxies.find(proxies, Proxies.targetOf(new URL(url)))
+    return `${url} is reachable${proxy === undefined ? "" : ` through the proxy ${proxy.url}`}`
+  })
+
 const keys = ({ tokenRules: { key } }: AppConfig.AppConfig) =>
   key instanceof URL
     ? [
       finding(
         "keys",
         Effect.flatMap(reach(key.href), HttpClientResponse.filterStatusOk).pipe(
-          Effect.as(`${key.href} is reachable`)
+          Effect.andThen(reached(key.href))
         )
       )
     ]
@@ -83,7 +92,7 @@ const upstream = (url: string | undefined, builtIn: string) =>
     ? Effect.succeed(builtIn)
     : Effect.flatMap(
       reach(url),
-      ({ status }) => isAway(status) ? failed(`${url} answers ${status}`) : Effect.succeed(`${url} is reachable`)
+      ({ status }) => isAway(status) ? failed(`${url} answers ${status}`) : reached(url)
     )
 
 const NotReady = Schema.Struct({ checks: Schema.Record(Schema.String, Schema.String) })
@@ -200,47 +209,47 @@ const clocks = Effect.fnUntraced(function*(
   }
 }, Effect.timeout(timeout))
 
-export const examine = Effect.fnUntraced(
-  function*(internalToken: Option.Option<Redacted.Redacted>) {
-    const url = yield* internalUrl
-    const token = yield* Effect.option(findInternalToken(internalToken))
-    const loaded = yield* Effect.result(AppConfig.load(process.env))
-    const config = Result.getOrUndefined(loaded)
-    const settings = yield* finding(
-      "settings",
-      Effect.map(
-        Effect.fromResult(loaded),
-        ({ isProduction, warnings }) =>
-          withWarnings(`valid, ${isProduction ? "production" : "development"} mode`, warnings)
-      )
+export const examine = Effect.fnUntraced(function*(internalToken: Option.Option<Redacted.Redacted>) {
+  const url = yield* internalUrl
+  const token = yield* Effect.option(findInternalToken(internalToken))
+  const loaded = yield* Effect.result(AppConfig.load(process.env))
+  const config = Result.getOrUndefined(loaded)
+  const settings = yield* finding(
+    "settings",
+    Effect.map(
+      Effect.fromResult(loaded),
+      ({ isProduction, warnings }) =>
+        withWarnings(`valid, ${isProduction ? "production" : "development"} mode`, warnings)
     )
-    // Connects as `serve` and `migrate` do.
-    const opened = config?.databaseUrl === undefined ? undefined : yield* Effect.cached(
-      Database.open({ ...config, databaseUrl: config.databaseUrl, isClustered: config.cluster !== undefined })
+  )
+  // Connects as `serve` and `migrate` do.
+  const opened = config?.databaseUrl === undefined ? undefined : yield* Effect.cached(
+    Database.open({ ...config, databaseUrl: config.databaseUrl, isClustered: config.cluster !== undefined })
+  )
+  const own = config === undefined ? [] : [
+    finding("database", database(opened)),
+    ...assistants(config),
+    ...keys(config),
+    finding("core", upstream(config.coreUrl, "built in")),
+    finding("backend", upstream(config.assistantBackendUrl, "built in")),
+    ...config.extensions.flatMap(({ upstreams = [] }) => upstreams).map(({ name, url }) =>
+      finding(name, upstream(url, ""))
     )
-    const own = config === undefined ? [] : [
-      finding("database", database(opened)),
-      ...assistants(config),
-      ...keys(config),
-      finding("core", upstream(config.coreUrl, "built in")),
-      finding("backend", upstream(config.assistantBackendUrl, "built in")),
-      ...config.extensions.flatMap(({ upstreams = [] }) => upstreams).map(({ name, url }) =>
-        finding(name, upstream(url, ""))
-      )
-    ]
-    const clock = finding("clock", clocks(url, opened, token))
-    const silence = Option.isNone(token) ? [] : [finding("silent runs", silentRuns(url, token.value))]
-    const others = yield* Effect.all([...own, finding("service", ready(url)), ...silence, clock], {
-      concurrency: "unbounded"
-    })
-    const findings = [settings, ...others]
-    yield* print(
-      findings,
-      (all, { table }) =>
-        table(["RESULT", "CHECK", "FINDING"], all.map((one) => [mark(one), one.check, one.says]), "No checks.")
-    )
-    const bad = findings.filter(({ ok }) => !ok)
-    if (bad.length > 0) return yield* failed(`Failed checks: ${bad.map(({ check }) => check).join(", ")}`)
-  },
-  Effect.provide(FetchHttpClient.layer)
-)
+  ]
+  const clock = finding("clock", clocks(url, opened, token))
+  const silence = Option.isNone(token) ? [] : [finding("silent runs", silentRuns(url, token.value))]
+  const others = yield* Effect.all([...own, finding("service", ready(url)), ...silence, clock], {
+    concurrency: "unbounded"
+  }).pipe(
+    Effect.provide(Outgoing.layer),
+    Effect.provideService(Proxies.Proxies, config?.proxies ?? Proxies.none)
+  )
+  const findings = [settings, ...others]
+  yield* print(
+    findings,
+    (all, { table }) =>
+      table(["RESULT", "CHECK", "FINDING"], all.map((one) => [mark(one), one.check, one.says]), "No checks.")
+  )
+  const bad = findings.filter(({ ok }) => !ok)
+  if (bad.length > 0) return yield* failed(`Failed checks: ${bad.map(({ check }) => check).join(", ")}`)
+})

@@ -34,13 +34,15 @@ const serveAlone = Effect.fnUntraced(function*(part: "core" | "backend", environ
   const AppConfig = yield* load(() => import("../config/AppConfig.ts"))
   const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
   const Logs = yield* load(() => import("../telemetry/Logs.ts"))
+  const { Proxies } = yield* load(() => import("../node/Proxies.ts"))
   const launch = Effect.flatMap(AppConfig.load(environment, part), (config) => {
     const layerReady = Effect.annotateLogs(Effect.logInfo("ready"), { part, address: Banner.localUrl(config) }).pipe(
       Layer.effectDiscard,
       Layer.provide(Builtin.layerAlone(part, config))
     )
     return Banner.logLifetime(Layer.launch(layerReady), config).pipe(
-      Effect.provideService(References.MinimumLogLevel, config.logLevel)
+      Effect.provideService(References.MinimumLogLevel, config.logLevel),
+      Effect.provideService(Proxies, config.proxies)
     )
   })
   return yield* Logs.provide(launch, environment)

@@ -91,14 +91,26 @@ const loadCommands = Effect.map(
   (loaded) => [...commands, ...loaded.flatMap((module) => module.commands)]
 )
 
+/** The commands that read all settings. */
+const own = new Set(["serve", "migrate", "doctor"])
+
+/** Calls of the other commands, all by `fetch`, use the proxies of the environment. */
+const useProxies = Effect.fnUntraced(function*(args: ReadonlyArray<string>) {
+  const name = args.find((arg) => !arg.startsWith("-")) ?? ""
+  if (own.has(name) || !Object.keys(process.env).some((name) => /^(https?|all)_proxy$/i.test(name))) return
+  const { makeProxiedFetch } = yield* Effect.promise(() => import("./ProxiedFetch.ts"))
+  yield* makeProxiedFetch
+})
+
 /** Runs one command; `args` start with its name. */
 export const run = (args: ReadonlyArray<string>) =>
-  loadCommands.pipe(
+  Effect.andThen(useProxies(args), loadCommands).pipe(
     Effect.flatMap((all) => Command.runWith(Command.withSubcommands(root, all), { version })(args)),
     Effect.tapCause((cause) => report(args, cause)),
     Effect.updateService(TerminalCapabilities.TerminalCapabilities, (terminal) => ({
       ...terminal,
       canColor: terminal.canColor && !args.includes("--no-color")
     })),
+    Effect.scoped,
     Effect.provide([NodeServices.layer, CliOutput.layerPresenter(presenter(args))])
   )

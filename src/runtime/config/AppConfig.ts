@@ -10,6 +10,7 @@ import { extensions } from "../loadedExtensions.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"
 import * as DataDirectory from "./DataDirectory.ts"
 import * as ProductionSecrets from "./ProductionSecrets.ts"
+import * as ProxySettings from "./ProxySettings.ts"
 import { all, misspelled, settings } from "./settings.ts"
 import * as TokenKeys from "./TokenKeys.ts"
 
@@ -152,7 +153,7 @@ export const load = Effect.fnUntraced(function*(
   environment: Readonly<Record<string, string | undefined>>,
   part: ServedPart = "service"
 ) {
-  const env: Setting.Environment = Record.filter(environment, isGiven)
+  const env: Setting.Environment = ProxySettings.withLowerCase(Record.filter(environment, isGiven))
   /** A group that several extensions share is read, and reported, by each. */
   const problems = new Set<string>()
   const report = (name: string, problem: string) => {
@@ -176,6 +177,7 @@ export const load = Effect.fnUntraced(function*(
     ...addressOf(given.values),
     ...secretsOf(given, part),
     ...upstreamsOf(given, part),
+    proxies: ProxySettings.proxiesOf(given.values),
     /** The address of this node for the other nodes; undefined without a cluster. */
     cluster: clusterOf(given),
     /** Undefined when no collector is configured. */

@@ -20,6 +20,7 @@ import * as DatabaseUrl from "../postgres/DatabaseUrl.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"
 import * as AddressGuard from "../webhooks/AddressGuard.ts"
 import { encryptionKeyOf } from "./ProductionSecrets.ts"
+import * as ProxySettings from "./ProxySettings.ts"
 import * as TokenKeys from "./TokenKeys.ts"
 
 const originsOf = (text: string): CorsOrigins => {
@@ -139,6 +140,7 @@ export const settings = {
     meaning: "list of private hosts and CIDRs that webhooks may reach; `true` allows loopback"
   }),
   ...Settings.settings,
+  ...ProxySettings.settings,
   assistantsFile: optional(parsed((file) => path.resolve(file)), {
     name: "ASSISTANTS_FILE",
     unset: "the demo assistants",

@@ -93,6 +93,22 @@ const cases: Readonly<Record<string, Case>> = {
     "10.0.0.0/64"
   ],
   WEBHOOK_TIMEOUT: [(c) => millis(c.webhookTimeout), 15_000, ["2 seconds", 2000], "1 hour"],
+  HTTPS_PROXY: [(c) => c.proxies.https?.url, undefined, ["https://p:1", "https://p:1"], "socks5://p"],
+  HTTP_PROXY: [(c) => c.proxies.http?.url, undefined, ["p:1", "http://p:1"], "ftp://p"],
+  ALL_PROXY: [
+    ({ proxies: { http, https } }) => [http?.url, https?.url],
+    [undefined, "http://s"],
+    ["http://p", ["http://p", "http://s"]],
+    "p/path",
+    { HTTPS_PROXY: "http://s" }
+  ],
+  NO_PROXY: [
+    ({ proxies: { exceptions } }) => exceptions({ protocol: "http:", hostname: "a.b", port: 80 }),
+    false,
+    ["x, .b", true],
+    "http://a.b"
+  ],
+  WEBHOOK_PROXY_RESOLVES: [(c) => c.webhookProxyResolves, false, ["on", true], "maybe"],
   ASSISTANTS_FILE: [(c) => c.assistantsFile, undefined, ["/a.yaml", "/a.yaml"]],
   OPENAI_BASE_URL: [(c) => c.model?.baseUrl, undefined, ["http://m/v1", "http://m/v1"], "m", { OPENAI_MODEL: "m" }],
   OPENAI_API_KEY: [(c) => reveal(c.model?.apiKey), undefined, ["k", "k"], undefined, openai],
