@@ -11,7 +11,6 @@ import { TaskReads } from "../store/TaskReads.ts"
 import { TaskWrites } from "../store/TaskWrites.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Settings } from "../timing/Settings.ts"
-import * as Worker from "../timing/Worker.ts"
 import { type Actor, isQuiet, isSilent } from "./Decision.ts"
 
 /** Runs of one check: the rest waits for the next sweep. */
@@ -36,25 +35,13 @@ interface Options {
   readonly wake: (head: TaskHead) => Effect.Effect<void>
 }
 
-/** Looks whether the core is there while it says nothing. */
-const makeLook = Effect.fnUntraced(function*(actors: Options["actors"]) {
-  const core = yield* CoreClient
-  const look = Effect.gen(function*() {
-    const since = plus(yield* now, Duration.negate(lookInterval))
-    const isLost = (yield* core.unreachable(Duration.infinity)) !== undefined
-    if (isLost || [...actors.values()].some((actor) => isQuiet(actor, since))) {
-      yield* core.unreachable(Duration.times(lookInterval, 0.5))
-    }
-  })
-  yield* Worker.make({ name: "the look for the core", runOnce: look, interval: lookInterval })
-})
-
 export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, isMine, wake }: Options) {
   const writes = yield* TaskWrites
   const reads = yield* TaskReads
   const { stuckAfter, sweepInterval } = yield* Settings
+  const core = yield* CoreClient
+  const scope = yield* Effect.scope
   let checkedAt = yield* now
-  yield* makeLook(actors)
 
   /** Leaves out the time in which this node could not have recorded an event. */
   const discountGap = (at: Timestamp) => {
@@ -71,16 +58,26 @@ export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, i
     const silent: Array<Actor> = []
     let handedOver = 0
     let stuck = 0
+    let isAnyQuiet = false
     const stuckSince = plus(at, Duration.negate(stuckAfter))
+    const quietSince = plus(at, Duration.negate(lookInterval))
     for (const actor of actors.values()) {
       if (actor.handOvers > 0) handedOver++
+      isAnyQuiet ||= isQuiet(actor, quietSince)
       if (isQuiet(actor, stuckSince)) stuck++
       if (silent.length < batch && isSilent(actor, at) && isMine(actor.head.uuid)) silent.push(actor)
     }
     Metrics.silentRuns.set(handedOver)
     Metrics.stuckRuns.set(stuck)
-    return silent
+    return { isAnyQuiet, silent }
   }
+
+  /** Finds out whether the core is there while it reports nothing, or is lost. Nobody waits for the connection. */
+  const look = Effect.fnUntraced(function*(isAnyQuiet: boolean) {
+    if (isAnyQuiet || (yield* core.unreachable(Duration.infinity)) !== undefined) {
+      yield* Effect.forkIn(core.unreachable(lookInterval), scope)
+    }
+  })
 
   const claim = Effect.fnUntraced(function*(silent: ReadonlyArray<Actor>, at: Timestamp) {
     const heads = new Map(silent.map(({ head }) => [head.uuid, head]))
@@ -113,7 +110,8 @@ export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, i
   return Effect.gen(function*() {
     const at = yield* now
     discountGap(at)
-    const silent = findSilent(at)
+    const { isAnyQuiet, silent } = findSilent(at)
+    yield* look(isAnyQuiet)
     if (silent.length > 0) yield* claim(silent, at)
   }) satisfies Effect.Effect<void, StoreUnavailable>
 })
