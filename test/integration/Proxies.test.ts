@@ -8,7 +8,6 @@ import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import * as path from "node:path"
 import { text } from "node:stream/consumers"
-import * as tls from "node:tls"
 import { assert, describe, it } from "vitest"
 import { openDatabase } from "../kit/databases.ts"
 import { ForwardProxy } from "../kit/ForwardProxy.ts"
@@ -17,10 +16,11 @@ import { diagnose, runHere } from "../kit/runToEnd.ts"
 import { report, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, jwtSecret, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
+import { trustCertificate } from "../kit/tls/trust.ts"
 
 const file = (name: string) => path.join(import.meta.dirname, "../kit/tls", name)
 const pem = (name: string) => fs.readFileSync(file(name), "utf8")
-tls.setDefaultCACertificates([...tls.getCACertificates(), pem("cert.pem")])
+trustCertificate()
 
 const { privateKey, publicKey } = generateKeyPairSync("ed25519")
 const token = await new jose.SignJWT({ sub: "ann" }).setProtectedHeader({ alg: "EdDSA", kid: "k" })

@@ -46,6 +46,8 @@ describe("alert rules", () => {
       0.09,
       0.11
     ],
+    TaskCoreUnreachable: ["max(core_unreachable)", 0, 1],
+    TaskRunsStuck: ["sum(core_runs_stuck)", 0, 1],
     TaskRunsHandedOver: ["sum(increase(core_runs_handed_over_total[10m]))", 0, 1],
     TasksNotAccepted: [`sum(increase(task_transitions_total{event="AcceptanceExpired"}[10m]))`, 0, 1],
     TaskLimitsLate: [

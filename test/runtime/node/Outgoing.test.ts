@@ -3,12 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Result } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { once } from "node:events"
-import * as fs from "node:fs"
 import * as http from "node:http"
 import * as https from "node:https"
 import type { AddressInfo } from "node:net"
-import * as path from "node:path"
-import * as tls from "node:tls"
+import type * as tls from "node:tls"
 import * as Outgoing from "../../../src/runtime/node/Outgoing.ts"
 import { none, parseExceptions, parseProxy, Proxies } from "../../../src/runtime/node/Proxies.ts"
 import * as UndiciTransport from "../../../src/runtime/node/UndiciTransport.ts"
@@ -22,10 +20,9 @@ import { WebhookSender } from "../../../src/services/webhooks/WebhookSender.ts"
 import { Distant } from "../../kit/Distant.ts"
 import { ForwardProxy } from "../../kit/ForwardProxy.ts"
 import { startNameServer } from "../../kit/NameServer.ts"
+import { certificate, trustCertificate } from "../../kit/tls/trust.ts"
 
-const pem = (name: string) => fs.readFileSync(path.join(import.meta.dirname, "../../kit/tls", name), "utf8")
-const certificate = { key: pem("key.pem"), cert: pem("cert.pem") }
-tls.setDefaultCACertificates([...tls.getCACertificates(), certificate.cert])
+trustCertificate()
 
 interface Seen {
   readonly line: string

@@ -3,22 +3,18 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Result } from "effect"
 import { HttpClient } from "effect/http"
 import { once } from "node:events"
-import * as fs from "node:fs"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as http2 from "node:http2"
 import * as https from "node:https"
 import type { AddressInfo } from "node:net"
-import * as path from "node:path"
-import * as tls from "node:tls"
 import * as ModelClient from "../../../src/runtime/builtin/backend/ModelClient.ts"
 import * as Outgoing from "../../../src/runtime/node/Outgoing.ts"
 import * as UndiciTransport from "../../../src/runtime/node/UndiciTransport.ts"
 import { CoreTransport } from "../../../src/services/core/CoreTransport.ts"
 import { Proxy } from "../../chaos/Proxy.ts"
+import { certificate, trustCertificate } from "../../kit/tls/trust.ts"
 
-const pem = (name: string) => fs.readFileSync(path.join(import.meta.dirname, "../../kit/tls", name), "utf8")
-const certificate = { key: pem("key.pem"), cert: pem("cert.pem") }
-tls.setDefaultCACertificates([...tls.getCACertificates(), certificate.cert])
+trustCertificate()
 
 /** A server of the protocol, or of HTTP/1.1 if the client does not offer it, behind a proxy that can go silent. */
 const target = (protocol: string) =>
