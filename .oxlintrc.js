@@ -106,7 +106,6 @@ const overrides = [
       message: "the console's bundle has preact, signals, the lexer of marked and a validator of JSON Schema only"
     }
   ], consoleRules),
-  { files: ["src/**"], rules: { "eslint/max-lines-per-function": ["error", { max: 70 }] } },
   { files: ["test/**"], rules: { "eslint/no-await-in-loop": "off" } },
   {
     files: [
