@@ -167,10 +167,10 @@ const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
 })
 
 /** The core: the configured one, or the built-in one, which reports to `tasks`. */
-const layerCore = ({ coreToken, coreUrl, internalUrl }: AppConfig, backend: Backend, tasks: TasksReady) =>
+const layerCore = ({ coreTokens, coreUrl, internalUrl }: AppConfig, backend: Backend, tasks: TasksReady) =>
   coreUrl === undefined
     ? Layer.effect(CoreClient, Effect.map(DirectCore.make(backend, Deferred.await(tasks)), CoreClient.make))
-    : CoreClient.layer({ url: coreUrl, token: coreToken, eventsUrl: `${internalUrl}/internal/core/events` }).pipe(
+    : CoreClient.layer({ url: coreUrl, tokens: coreTokens, eventsUrl: `${internalUrl}/internal/core/events` }).pipe(
       Layer.provide(UndiciTransport.layer)
     )
 
@@ -204,10 +204,10 @@ const layerClusterNodes = ({ cluster, host, port }: AppConfig) =>
     : ClusterNodesSql.layer({ address: `${cluster.host}:${cluster.port}`, version })
 
 /** Pages contain a token on loopback only, and only with the generated key, which production does not have. */
-const layerDevelopmentToken = ({ developmentSecret, host, publicUrl }: AppConfig) =>
+const layerDevelopmentToken = ({ developmentSecret, host, publicUrl, tokenRules }: AppConfig) =>
   developmentSecret === undefined || ![host, new URL(publicUrl).hostname].every(isLoopback)
     ? Layer.empty
-    : Layer.succeed(DevelopmentToken, (sub) => TokenKeys.mint(developmentSecret, { sub }))
+    : Layer.succeed(DevelopmentToken, (sub) => TokenKeys.mint(developmentSecret, { sub, rules: tokenRules }))
 
 const layerCallbackFormats = Layer.effect(
   CallbackFormats,
@@ -236,6 +236,16 @@ const layerCoreSettings = (config: AppConfig) => {
       : (sub) => TokenKeys.mint(signingSecret, { sub, validFor: Duration.hours(1), rules: config.tokenRules })
   })
 }
+
+const layerAuthorization = (config: AppConfig) =>
+  Layer.mergeAll(
+    Authorization.layerUsers,
+    Authorization.layerInternal({
+      ...config,
+      readTokens: config.extensions.flatMap(({ readTokens = [] }) => readTokens)
+    }),
+    RpcAuthorization.layer(config)
+  )
 
 const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerSecrets = Layer.provide(Secrets.layer(config.encryptionKeys), NodeCrypto.layerAead)
@@ -269,9 +279,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
   )
   const layerRoutes = Layer.mergeAll(layerTasksReady, layerServer).pipe(
     Layer.provide([
-      Authorization.layerUsers,
-      Authorization.layerInternal(config),
-      RpcAuthorization.layer(config),
+      layerAuthorization(config),
       layerSecrets
     ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(Outgoing.layer))),

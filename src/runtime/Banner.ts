@@ -1,14 +1,10 @@
 /** Prints the URLs, a development token and commands to try when the service starts. */
 import { Console, Effect } from "effect"
+import * as Addresses from "./config/Addresses.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
 import * as TokenKeys from "./config/TokenKeys.ts"
 import * as Proxies from "./node/Proxies.ts"
 import { version } from "./Version.ts"
-
-export const localUrl = ({ host, port }: AppConfig): string => {
-  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host
-  return `http://${reachable}:${port}`
-}
 
 export const logLifetime = <A, E, R>(
   process: Effect.Effect<A, E, R>,
@@ -27,10 +23,21 @@ export const logLifetime = <A, E, R>(
   )
 }
 
+const command = import.meta.url.endsWith(".ts") ? "npx node src/runtime/cli/Cli.ts" : "npx async-task-service"
+
+/** Why the start prints no token, and where one comes from. */
+const withoutToken = ({ jwtPublicKey, jwtSecret }: AppConfig) => {
+  if (jwtSecret !== undefined) return `none, because JWT_SECRET is set; mint one: JWT_SECRET=… ${command} token`
+  return `none, because ${jwtPublicKey === undefined ? "JWT_JWKS_URL" : "JWT_PUBLIC_KEY"} is set; its issuer mints them`
+}
+
 /** Logs that the process listens; in development prints how to try it. */
 export const print = Effect.fnUntraced(function*(config: AppConfig) {
   const url = config.publicUrl
-  yield* Effect.annotateLogs(Effect.logInfo("ready"), { address: localUrl(config), publicUrl: url })
+  yield* Effect.annotateLogs(Effect.logInfo("ready"), {
+    address: Addresses.localUrl(config.host, config.port),
+    publicUrl: url
+  })
   if (config.isProduction) return
   const pages = config.extensions.flatMap(({ links = [] }) => links).map(({ name, path }) =>
     `\n  ${name.padEnd(9)} ${url}${path}`
@@ -38,8 +45,8 @@ export const print = Effect.fnUntraced(function*(config: AppConfig) {
   yield* Console.log(
     `\nAsynchronous Task Service\n\n  Base URL  ${url}\n  Start     ${url}/${pages}\n  API docs  ${url}/docs`
   )
-  if (config.developmentSecret === undefined) return
-  const token = yield* TokenKeys.mint(config.developmentSecret)
+  if (config.developmentSecret === undefined) return yield* Console.log(`  Token     ${withoutToken(config)}\n`)
+  const token = yield* TokenKeys.mint(config.developmentSecret, { rules: config.tokenRules })
   yield* Console.log(`  Token     ${token}\n            (development, user "developer", 30 days)\n\nTry it:\n`)
   yield* Console.log(
     `  TOKEN=${token}\n`

@@ -83,6 +83,8 @@ export class CoreSettings extends Context.Service<CoreSettings, {
   /** `JWT_ISSUER`. */
   readonly jwtIssuer: string | undefined
   readonly publicUrl: string
+  /** Whether `PUBLIC_URL` is set. */
+  readonly hasPublicUrl: boolean
   /** Mints a token of a user with the key of the service itself, which only an embedded development service has. */
   readonly mintToken: ((sub: string) => Effect.Effect<string>) | undefined
 }>()("async-task-service/runtime/Extension/CoreSettings") {}
@@ -95,6 +97,8 @@ interface LoadedExtension {
   readonly rpc?: ExtensionLayer
   /** How operators are known. */
   readonly operators?: Layer.Layer<OperatorAuthorization, SqlError.SqlError, CoreServices>
+  /** Tokens of operators that may change nothing: they read the metrics too. */
+  readonly readTokens?: ReadonlyArray<Redacted.Redacted>
   /** Its routes for operators, which exist if another extension knows operators. */
   readonly forOperators?: Layer.Layer<never, SqlError.SqlError, CoreServices | OperatorAuthorization>
   /** What it knows of tasks. */

@@ -35,6 +35,32 @@ const problemOf = (page: string, link: string): string | undefined => {
   return target.endsWith(".md") && anchorsOf(target).has(anchor) ? undefined : `${link}: ${target} has no such heading`
 }
 
+/** Files with comments that name others. */
+const commented = fs.globSync("**/*.{yaml,yml,service,dockerignore}", {
+  cwd: root,
+  exclude: (file) => skipped.has(path.basename(file))
+}).concat("src/runtime/deployment/Containerfile", "src/runtime/deployment/Caddyfile")
+
+/** The files and headings of pages that comments name. */
+const namedIn = (file: string) =>
+  fs.readFileSync(path.join(root, file), "utf8").split("\n").filter((line) => /^\s*#/.test(line)).flatMap((line) =>
+    [...line.matchAll(/(?<![\w/.@-])(?!dist\/)[\w./@-]*\w\.(?:md|yaml|ts|js|json)\b(#[\w-]+)?/g)].map(([name]) => name)
+  )
+
+const leadsNowhere = (file: string, name: string) =>
+  [name, path.relative(path.dirname(file), name)].every((link) => problemOf(file, link) !== undefined)
+
+it("comments in files of deployment name files that exist", () => {
+  assert.includeMembers(commented, ["src/runtime/deployment/prometheus/alerts.yaml"])
+  assert.isAbove(commented.flatMap(namedIn).length, 5)
+  assert.deepStrictEqual(
+    commented.flatMap((file) =>
+      namedIn(file).filter((name) => leadsNowhere(file, name)).map((name) => `${file}: ${name}`)
+    ),
+    []
+  )
+})
+
 describe("the pages", () => {
   it("are found", () => {
     assert.includeMembers(pages, ["README.md", "src/http/README.md", ".github/CONTRIBUTING.md"])

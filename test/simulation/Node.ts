@@ -189,7 +189,7 @@ export const start = Effect.fnUntraced(function*(
       ? Layer.merge(Layer.succeedContext(world.notifications), TaskOwnership.layerAlone)
       : yield* Effect.provideService(world.shards.seat(name, node), Scope.Scope, scope)
   )
-  const client = CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://service/events" })
+  const client = CoreClient.layer({ url: "http://core", tokens: [], eventsUrl: "http://service/events" })
   const engine = TaskEngine.layerWith(
     mutation.actors === undefined ? TaskActors.layer : Layer.provide(mutation.actors, TaskActors.layer)
   )

@@ -9,6 +9,7 @@ import * as Limits from "../../domain/Limits.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import type { RawJson } from "../../domain/RawJson.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
+import { isOfThisMachine } from "../DevelopmentToken.ts"
 import { DocumentedVersion } from "../Docs.ts"
 import { encode, type Id, idIn, isPresent, json, rawIn, wrongId } from "../facades/JsonRpc.ts"
 import { FacadeSettings, modelOf } from "../facades/Settings.ts"
@@ -119,7 +120,7 @@ const makeCards = Effect.gen(function*() {
     const card = encode(cardOf(model, url, version))
     const etag = `"${(yield* Effect.orDie(digest.digestHex(Digest.sha256, card))).slice(0, 32)}"`
     const known = new Set((headers["if-none-match"] ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, "")))
-    const more = { etag, "cache-control": cacheControl }
+    const more = { etag, "cache-control": cacheControl, vary: "host" }
     return known.has(etag) || known.has("*")
       ? HttpServerResponse.empty({ status: 304, headers: more })
       : HttpServerResponse.uint8Array(card, { headers: more, contentType: "application/json" })
@@ -128,13 +129,15 @@ const makeCards = Effect.gen(function*() {
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function*() {
-    const { publicUrl } = yield* A2aSettings
+    const { cardsFollowHost, publicUrl } = yield* A2aSettings
     const { models } = yield* FacadeSettings
     const authenticate = yield* makeAuthenticate
     const post = yield* makePost
     const card = yield* makeCards
     const [first] = models.keys()
-    const url = `${publicUrl}/a2a`
+    /** The address of the agents. A `Host` that names another machine is of no account: anyone can write one. */
+    const addressFor = (request: Request) =>
+      `${cardsFollowHost && isOfThisMachine(request) ? `http://${request.headers["host"]}` : publicUrl}/a2a`
 
     const postTo = (model: string, request: Request) =>
       authenticate(
@@ -153,7 +156,8 @@ export const layer = HttpRouter.use((router) =>
       request.method === "GET" || request.method === "HEAD"
         ? card(model, address, request)
         : Effect.succeed(notAllowed("GET, HEAD"))
-    const plainCard = (request: Request) => first === undefined ? Effect.succeed(notFound) : cardAt(first, url, request)
+    const plainCard = (request: Request) =>
+      first === undefined ? Effect.succeed(notFound) : cardAt(first, addressFor(request), request)
 
     /** Another model, or its card. */
     const ofModel = (request: Request) => {
@@ -165,7 +169,7 @@ export const layer = HttpRouter.use((router) =>
       const model = decodeURIComponent(segment)
       if (path === "") return request.method === "POST" ? postTo(model, request) : Effect.succeed(notAllowed("POST"))
       if (path !== cardPath || modelOf(models, model) === undefined) return Effect.succeed(notFound)
-      return cardAt(model, `${url}/${encodeURIComponent(model)}`, request)
+      return cardAt(model, `${addressFor(request)}/${encodeURIComponent(model)}`, request)
     }
 
     yield* router.add("GET", `/${cardPath}`, plainCard)

@@ -6,7 +6,7 @@ import { CoreEvent } from "../../domain/CoreProtocol.ts"
 import * as Errors from "./Errors.ts"
 import { completedAt, turn, uuid } from "./Examples.ts"
 import * as Files from "./FileSchemas.ts"
-import { Authorization, CoreAuthorization, InternalAuthorization } from "./Middleware.ts"
+import { Authorization, CoreAuthorization, InternalAuthorization, MetricsAuthorization } from "./Middleware.ts"
 import { finish, taskWebhook } from "./OpenApiTransform.ts"
 import { operation } from "./Operation.ts"
 import { TasksGroup } from "./TasksApi.ts"
@@ -118,8 +118,10 @@ class OperationsGroup extends HttpApiGroup.make("operations").add(
       responses: { 200: "The current metrics of this node." }
     })
   )
-).middleware(InternalAuthorization).annotateMerge(
-  OpenApi.annotations({ description: "For operators, with an internal token." })
+).middleware(MetricsAuthorization).annotateMerge(
+  OpenApi.annotations({
+    description: "For operators and Prometheus, with an internal token or one that may only read."
+  })
 ) {}
 
 /** The calls of clients: the document at `/openapi.json`. */

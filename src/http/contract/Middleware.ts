@@ -26,6 +26,12 @@ export class CoreAuthorization extends HttpApiMiddleware.Service<CoreAuthorizati
   { security: { coreEventToken: HttpApiSecurity.bearer }, error: Unauthorized }
 ) {}
 
+/** `Authorization: Bearer` with one of `INTERNAL_TOKENS`, or with a token that may only read. */
+export class MetricsAuthorization extends HttpApiMiddleware.Service<MetricsAuthorization>()(
+  "async-task-service/http/contract/Middleware/MetricsAuthorization",
+  { security: { metricsToken: HttpApiSecurity.bearer }, error: Unauthorized }
+) {}
+
 export class CurrentOperator extends Context.Service<CurrentOperator, {
   readonly role: "full" | "read"
   /** Identifies the token in logs. */

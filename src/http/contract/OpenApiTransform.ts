@@ -78,6 +78,11 @@ const securitySchemes: Node = {
       + "required when the operator configured them; `iat`, `nbf` and `jti` are checked when present."
   },
   internalToken: { type: "http", scheme: "bearer", description: "One of the operator's `INTERNAL_TOKENS`." },
+  metricsToken: {
+    type: "http",
+    scheme: "bearer",
+    description: "One of the operator's `OPERATOR_READ_TOKENS` or `INTERNAL_TOKENS`."
+  },
   coreEventToken: {
     type: "http",
     scheme: "bearer",

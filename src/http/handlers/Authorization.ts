@@ -8,7 +8,13 @@ import { type RevocationsUnknown, TokenIsRevoked, TokenRevocations } from "../..
 import { InvalidToken, TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { WrongTokens } from "../../services/tokens/WrongTokens.ts"
 import { ServiceUnavailable, Unauthorized } from "../contract/Errors.ts"
-import { Authorization, CoreAuthorization, CurrentCaller, InternalAuthorization } from "../contract/Middleware.ts"
+import {
+  Authorization,
+  CoreAuthorization,
+  CurrentCaller,
+  InternalAuthorization,
+  MetricsAuthorization
+} from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
 
 const longestSleep = Duration.toMillis(Duration.days(1))
@@ -98,6 +104,8 @@ export interface ServiceTokens {
   readonly internalTokens: ReadonlyArray<Redacted.Redacted>
   /** Accepted for the events of runs and nothing else. */
   readonly coreEventTokens: ReadonlyArray<Redacted.Redacted>
+  /** Accepted for the metrics, in addition to the internal ones. */
+  readonly readTokens: ReadonlyArray<Redacted.Redacted>
 }
 
 /** Fails with 401. A token that was given counts as a wrong one. */
@@ -107,7 +115,7 @@ export const makeRefuse = Effect.map(
     Effect.andThen(credential === "" ? Effect.void : count, Effect.fail(refused))
 )
 
-export const layerInternal = ({ coreEventTokens, internalTokens }: ServiceTokens) =>
+export const layerInternal = ({ coreEventTokens, internalTokens, readTokens }: ServiceTokens) =>
   Layer.effectContext(Effect.map(makeRefuse, (refuse) => {
     const only = (tokens: ReadonlyArray<Redacted.Redacted>, way: string) => {
       const refused = new Unauthorized({ message: `${message} ${way}` })
@@ -119,7 +127,12 @@ export const layerInternal = ({ coreEventTokens, internalTokens }: ServiceTokens
       coreEventTokens,
       "Send one of `CORE_EVENT_TOKENS`, or of `INTERNAL_TOKENS` if these are not set."
     )
+    const ofMetrics = only(
+      [...internalTokens, ...readTokens],
+      "Send one of `OPERATOR_READ_TOKENS` or of `INTERNAL_TOKENS`."
+    )
     return Context.make(InternalAuthorization, { internalToken: internal }).pipe(
-      Context.add(CoreAuthorization, { coreEventToken: ofCore })
+      Context.add(CoreAuthorization, { coreEventToken: ofCore }),
+      Context.add(MetricsAuthorization, { metricsToken: ofMetrics })
     )
   })).pipe(Layer.provide(WrongTokens.layer))

@@ -3,9 +3,14 @@
  * each request, and the services of the node would be the largest part of a poll's memory.
  */
 import { Context, Effect, Layer, Scope } from "effect"
-import { Authorization, CoreAuthorization, InternalAuthorization } from "../contract/Middleware.ts"
+import {
+  Authorization,
+  CoreAuthorization,
+  InternalAuthorization,
+  MetricsAuthorization
+} from "../contract/Middleware.ts"
 
-type Access = Authorization | CoreAuthorization | InternalAuthorization
+type Access = Authorization | CoreAuthorization | InternalAuthorization | MetricsAuthorization
 type Needed = Scope.Scope | Access
 
 /** `group` takes the services of the handlers; its layer is built with those of the middleware only. */
@@ -16,5 +21,7 @@ export const layer = <A, E, R>(
     Effect.updateContext(
       Layer.build(built),
       (context: Context.Context<Needed>): Context.Context<Needed> =>
-        Context.pick(Scope.Scope, Authorization, CoreAuthorization, InternalAuthorization)(context)
+        Context.pick(Scope.Scope, Authorization, CoreAuthorization, InternalAuthorization, MetricsAuthorization)(
+          context
+        )
     )))

@@ -4,6 +4,7 @@ import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import * as path from "node:path"
 import * as Limits from "../../domain/Limits.ts"
+import * as Setting from "../../services/timing/Setting.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import type { AppConfig } from "../config/AppConfig.ts"
 import * as HttpListener from "../node/HttpListener.ts"
@@ -29,7 +30,7 @@ const minChats = 20
 
 const assistantsOf = ({ assistantsFile, model }: AppConfig) =>
   assistantsFile !== undefined
-    ? Assistants.fromFile(assistantsFile, process.env)
+    ? Assistants.fromFile(assistantsFile, Setting.clean(process.env))
     : Effect.succeed({ current: Effect.succeed(Assistants.general(generalAssistantId, model)) })
 
 /** The backend, its HTTP routes for files, and the public ones of its storage. */
@@ -69,8 +70,8 @@ const routesOf = (part: "core" | "backend", config: AppConfig) =>
     ? CoreRoutes.layer({
       backendUrl: config.assistantBackendUrl ?? "",
       eventsOrigin: config.eventsOrigin,
-      eventToken: config.coreEventTokens[0],
-      token: config.coreToken
+      eventTokens: config.coreEventTokens,
+      tokens: config.coreTokens
     })
     : Layer.unwrap(Effect.gen(function*() {
       const findUser = BackendUsers.verified(yield* TokenVerifier)

@@ -12,7 +12,7 @@ import * as App from "../App.ts"
 import * as AppConfig from "../config/AppConfig.ts"
 import * as TokenKeys from "../config/TokenKeys.ts"
 import { freePort, portOf } from "../node/LocalPort.ts"
-import { asFailure, failed, textOf } from "./Root.ts"
+import { asFailure, environment, failed, textOf } from "./Root.ts"
 
 const step = (title: string) => Console.log(`\n— ${title}`)
 const log = (text: string) => Console.log(`  ${text}`)
@@ -31,7 +31,7 @@ const listen = (handler: (request: IncomingMessage) => Promise<number>) =>
 /** Starts a temporary service that stops with the demo. */
 const start = Effect.gen(function*() {
   // Later demos reuse the database in this directory, because its creation takes most of the time.
-  const dataDir = path.resolve(process.env["DATA_DIR"] || ".data", "demo")
+  const dataDir = path.resolve((yield* environment)["DATA_DIR"] ?? ".data", "demo")
   const config = yield* AppConfig.load({ PATH: process.env["PATH"], PORT: String(yield* freePort), DATA_DIR: dataDir })
   yield* Layer.build(App.layer(config)).pipe(
     Effect.provideService(References.MinimumLogLevel, "Warn"),

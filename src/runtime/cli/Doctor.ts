@@ -7,6 +7,7 @@ import * as ClockSync from "../../services/operations/ClockSync.ts"
 import { prometheusName } from "../../services/telemetry/Metrics.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import { machineClocks } from "../../services/timing/NodeClock.ts"
+import * as Setting from "../../services/timing/Setting.ts"
 import * as Assistants from "../builtin/backend/Assistants.ts"
 import * as AppConfig from "../config/AppConfig.ts"
 import * as Outgoing from "../node/Outgoing.ts"
@@ -61,7 +62,10 @@ const assistants = ({ assistantBackendUrl, assistantsFile }: AppConfig.AppConfig
   assistantsFile === undefined || assistantBackendUrl !== undefined
     ? []
     : [
-      finding("assistants", Effect.as(Assistants.fromFile(assistantsFile, process.env), `${assistantsFile} is valid`))
+      finding(
+        "assistants",
+        Effect.as(Assistants.fromFile(assistantsFile, Setting.clean(process.env)), `${assistantsFile} is valid`)
+      )
     ]
 
 /** How a URL was reached. */
@@ -71,13 +75,13 @@ const reached = (url: string) =>
     return `${url} is reachable${proxy === undefined ? "" : ` through the proxy ${proxy.url}`}`
   })
 
-const keys = ({ tokenRules: { key } }: AppConfig.AppConfig) =>
-  key instanceof URL
+const keysOf = ({ tokenRules: { keys } }: AppConfig.AppConfig) =>
+  keys instanceof URL
     ? [
       finding(
         "keys",
-        Effect.flatMap(reach(key.href), HttpClientResponse.filterStatusOk).pipe(
-          Effect.andThen(reached(key.href))
+        Effect.flatMap(reach(keys.href), HttpClientResponse.filterStatusOk).pipe(
+          Effect.andThen(reached(keys.href))
         )
       )
     ]
@@ -229,7 +233,7 @@ export const examine = Effect.fnUntraced(function*(internalToken: Option.Option<
   const own = config === undefined ? [] : [
     finding("database", database(opened)),
     ...assistants(config),
-    ...keys(config),
+    ...keysOf(config),
     finding("core", upstream(config.coreUrl, "built in")),
     finding("backend", upstream(config.assistantBackendUrl, "built in")),
     ...config.extensions.flatMap(({ upstreams = [] }) => upstreams).map(({ name, url }) =>

@@ -1,10 +1,10 @@
 /** Commands for who runs the service: serve, migrate, token, revoke, doctor, conformance, demo. */
-import { Config, Duration, Effect, Layer, Option, Redacted, References, Schema } from "effect"
+import { Config, Duration, Effect, Layer, Option, Predicate, Redacted, References, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { SecureRandom } from "effect/crypto"
 import { Transport } from "../../http/client/promise/Transport.ts"
 import * as Banner from "../Banner.ts"
-import * as TokenKeys from "../config/TokenKeys.ts"
+import * as Addresses from "../config/Addresses.ts"
 import type { CaseReport } from "../conformance/Conformance.ts"
 
 import * as ErrorMessages from "../ErrorMessages.ts"
@@ -13,11 +13,13 @@ import { boolean, int, optionalInt, optionalText, text } from "./Flags.ts"
 import {
   asFailure,
   described,
+  environment,
   failed,
   findInternalToken,
   findToken,
   internalToken,
   internalUrl,
+  mintToken,
   note,
   print,
   root,
@@ -30,13 +32,18 @@ const load = <A>(module: () => Promise<A>) => {
   return problem === undefined ? Effect.promise(module) : Effect.fail(failed(problem))
 }
 
-const serveAlone = Effect.fnUntraced(function*(part: "core" | "backend", environment: NodeJS.ProcessEnv) {
+const checkTimeout = Duration.seconds(2)
+
+const serveAlone = Effect.fnUntraced(function*(part: "core" | "backend", variables: NodeJS.ProcessEnv) {
   const AppConfig = yield* load(() => import("../config/AppConfig.ts"))
   const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
   const Logs = yield* load(() => import("../telemetry/Logs.ts"))
   const { Proxies } = yield* load(() => import("../node/Proxies.ts"))
-  const launch = Effect.flatMap(AppConfig.load(environment, part), (config) => {
-    const layerReady = Effect.annotateLogs(Effect.logInfo("ready"), { part, address: Banner.localUrl(config) }).pipe(
+  const launch = Effect.flatMap(AppConfig.load(variables, part), (config) => {
+    const layerReady = Effect.annotateLogs(Effect.logInfo("ready"), {
+      part,
+      address: Addresses.localUrl(config.host, config.port)
+    }).pipe(
       Layer.effectDiscard,
       Layer.provide(Builtin.layerAlone(part, config))
     )
@@ -45,7 +52,7 @@ const serveAlone = Effect.fnUntraced(function*(part: "core" | "backend", environ
       Effect.provideService(Proxies, config.proxies)
     )
   })
-  return yield* Logs.provide(launch, environment)
+  return yield* Logs.provide(launch, variables)
 })
 
 const serve = Command.make(
@@ -72,11 +79,10 @@ const serve = Command.make(
   },
   Effect.fnUntraced(function*({ embedded, host, only, port, testClock }) {
     const own = { ...process.env, HOST: host, PORT: String(port) }
-    const environment = embedded
-      ? { ...own, NODE_ENV: "development", PUBLIC_URL: process.env["PUBLIC_URL"] ?? `http://localhost:${port}` }
-      : own
-    if (Option.isSome(only)) return yield* serveAlone(only.value, environment)
-    if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).run(environment)
+    const publicUrl = (yield* environment)["PUBLIC_URL"] ?? `http://localhost:${port}`
+    const variables = embedded ? { ...own, NODE_ENV: "development", PUBLIC_URL: publicUrl } : own
+    if (Option.isSome(only)) return yield* serveAlone(only.value, variables)
+    if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).run(variables)
     const TestClockServer = yield* load(() => import("../testing/TestClockServer.ts"))
     return yield* Effect.mapError(
       Layer.launch(TestClockServer.layer({ host, port })),
@@ -99,6 +105,23 @@ const migrate = Command.make(
   Command.withExamples([{ command: "DATABASE_URL=postgres://localhost/tasks async-task-service migrate" }])
 )
 
+/** A service that runs here with another key refuses what this shell mints. Without one nothing is said. */
+const warnOfOtherKey = Effect.fnUntraced(function*(token: string) {
+  const { url } = yield* root
+  const refusal = yield* Effect.tryPromise(() =>
+    fetch(`${url}/api/tasks?per_page=1`, {
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(Duration.toMillis(checkTimeout))
+    }).then((response) => response.status === 401 ? response.json() : undefined)
+  ).pipe(Effect.orElseSucceed(() => undefined))
+  if (!Predicate.hasProperty(refusal, "message")) return
+  const key = (yield* environment)["JWT_SECRET"] === undefined ? "the key in DATA_DIR" : "JWT_SECRET"
+  yield* note(
+    `Warning: the service at ${url} refuses this token, which is signed with ${key}. ${refusal.message}\n`
+      + "Give this command the JWT_SECRET, JWT_ISSUER, JWT_AUDIENCE and JWT_ALGORITHMS of the service."
+  )
+})
+
 const token = Command.make(
   "token",
   {
@@ -110,11 +133,11 @@ const token = Command.make(
     jti: optionalText("jti", "Token id, with which it can be revoked")
   },
   Effect.fnUntraced(function*({ jti, sub, validFor }) {
-    const secret = yield* signingSecret
-    if (Option.isNone(secret)) {
+    if (Option.isNone(yield* signingSecret)) {
       return yield* failed("No signing key: set JWT_SECRET, or start the service once to generate a development key")
     }
-    const minted = yield* TokenKeys.mint(secret.value, { sub, validFor, jti: Option.getOrUndefined(jti) })
+    const minted = yield* mintToken({ sub, validFor, jti: Option.getOrUndefined(jti) })
+    yield* warnOfOtherKey(minted)
     return yield* print({ token: minted, sub }, ({ token }) => token)
   })
 ).pipe(described("Mint a development JWT", "token --sub alice --valid-for '1 hour'"))

@@ -3,7 +3,7 @@
  * for an unknown command, flag or value.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Config, Console, Effect, Exit, Logger, Predicate, type Runtime } from "effect"
+import { Cause, Config, ConfigProvider, Console, Effect, Exit, Logger, Predicate, type Runtime } from "effect"
 import { CliError, CliOutput, Command, TerminalCapabilities } from "effect/cli"
 import * as ErrorMessages from "../ErrorMessages.ts"
 import { modules } from "../extensions.ts"
@@ -11,7 +11,7 @@ import { version } from "../Version.ts"
 import * as DeliveryCommands from "./DeliveryCommands.ts"
 import * as InitCommand from "./InitCommand.ts"
 import * as OperatorCommands from "./OperatorCommands.ts"
-import { CommandFailed, root } from "./Root.ts"
+import { CommandFailed, environment, root } from "./Root.ts"
 import * as TaskCommands from "./TaskCommands.ts"
 import * as UploadCommand from "./UploadCommand.ts"
 
@@ -112,5 +112,9 @@ export const run = (args: ReadonlyArray<string>) =>
       canColor: terminal.canColor && !args.includes("--no-color")
     })),
     Effect.scoped,
-    Effect.provide([NodeServices.layer, CliOutput.layerPresenter(presenter(args))])
+    Effect.provide([NodeServices.layer, CliOutput.layerPresenter(presenter(args))]),
+    Effect.provideServiceEffect(
+      ConfigProvider.ConfigProvider,
+      Effect.map(environment, (env) => ConfigProvider.fromEnv({ env }))
+    )
   )

@@ -6,6 +6,7 @@ import * as path from "node:path"
 import { ValidationError } from "../../http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
+import * as Setting from "../../services/timing/Setting.ts"
 import * as TokenKeys from "../config/TokenKeys.ts"
 import { boolean, text } from "./Flags.ts"
 import * as Output from "./Output.ts"
@@ -41,10 +42,15 @@ export const described = (description: string, example: string) =>
     Command.withExamples([{ command: `async-task-service ${example}` }])
   )
 
+/** The variables of this process. */
+export const environment = Effect.sync(() => Setting.clean(process.env))
+
 /** The base URL of the internal routes: INTERNAL_PORT of this machine, unless another URL is given. */
-export const internalUrl = Effect.map(root, ({ url }) => {
-  const { INTERNAL_PORT, PORT = "3000" } = process.env
-  return INTERNAL_PORT && url === `http://127.0.0.1:${PORT || "3000"}` ? `http://127.0.0.1:${INTERNAL_PORT}` : url
+export const internalUrl = Effect.gen(function*() {
+  const { url } = yield* root
+  const { INTERNAL_PORT, PORT = "3000" } = yield* environment
+  const isInternal = INTERNAL_PORT !== undefined && !Setting.isServiceLink(INTERNAL_PORT)
+  return isInternal && url === `http://127.0.0.1:${PORT}` ? `http://127.0.0.1:${INTERNAL_PORT}` : url
 })
 
 /** A failure that is reported to the user without a stack trace. `errors` maps a field to its messages. */
@@ -70,23 +76,28 @@ export const asFailure = (error: unknown) =>
 
 /** A secret that the service generated into DATA_DIR in development mode, if it has run on this machine. */
 const generatedSecret = (name: string): Effect.Effect<Option.Option<Redacted.Redacted>> =>
-  Effect.sync(() => {
-    const file = path.join(process.env["DATA_DIR"] || ".data", name)
+  Effect.map(environment, ({ DATA_DIR = ".data" }) => {
+    const file = path.join(DATA_DIR, name)
     return fs.existsSync(file) ? Option.some(Redacted.make(fs.readFileSync(file, "utf8").trim())) : Option.none()
   })
 
-/** The HS256 key of development tokens: JWT_SECRET, or the generated one. */
-export const signingSecret = Effect.suspend(() => {
-  const secret = process.env["JWT_SECRET"]
-  return secret ? Effect.succeedSome(Redacted.make(secret)) : generatedSecret("jwt-secret")
-})
+/** The HS256 key of development tokens: the first of JWT_SECRET, or the generated one. */
+export const signingSecret = Effect.flatMap(environment, ({ JWT_SECRET }) =>
+  JWT_SECRET === undefined
+    ? generatedSecret("jwt-secret")
+    : Effect.succeedSome(Redacted.make(TokenKeys.secretsOf(JWT_SECRET)[0])))
 
-export const findToken = Effect.fnUntraced(function*(given: Option.Option<Redacted.Redacted>) {
-  if (Option.isSome(given)) return Redacted.value(given.value)
+/** Mints a token that the service of these variables accepts. */
+export const mintToken = Effect.fnUntraced(function*(options: TokenKeys.MintOptions) {
   const secret = yield* signingSecret
   if (Option.isNone(secret)) return yield* failed("No token: pass --token or set TASK_SERVICE_TOKEN")
-  return yield* TokenKeys.mint(secret.value)
+  const { JWT_ALGORITHMS = "HS256", JWT_AUDIENCE, JWT_ISSUER } = yield* environment
+  const rules = { algorithms: Setting.commaList(JWT_ALGORITHMS), audience: JWT_AUDIENCE, issuer: JWT_ISSUER }
+  return yield* TokenKeys.mint(secret.value, { ...options, rules })
 })
+
+export const findToken = (given: Option.Option<Redacted.Redacted>) =>
+  Option.isSome(given) ? Effect.succeed(Redacted.value(given.value)) : mintToken({})
 
 /** The flag of commands of the internal interface. */
 export const internalToken = Flag.Redacted("internal-token").pipe(

@@ -2,12 +2,13 @@
  * The configuration of a process, from the environment. Missing systems are embedded and missing secrets generated into
  * DATA_DIR, but never in production.
  */
-import { Effect, Record, Redacted, Schema, UndefinedOr } from "effect"
+import { Effect, Record, Redacted, Result, Schema, UndefinedOr } from "effect"
 import { randomBytes } from "node:crypto"
 import * as Setting from "../../services/timing/Setting.ts"
 import type { Endpoint } from "../builtin/backend/OpenAiModel.ts"
 import { extensions } from "../loadedExtensions.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"
+import * as Addresses from "./Addresses.ts"
 import * as DataDirectory from "./DataDirectory.ts"
 import * as ProductionSecrets from "./ProductionSecrets.ts"
 import * as ProxySettings from "./ProxySettings.ts"
@@ -29,10 +30,14 @@ interface Given {
   readonly report: (name: string, problem: string) => void
 }
 
-const isGiven = (value: string | undefined): value is string => value !== undefined && value !== ""
+/** Without an address of one machine in HOST nobody knows where others reach the process. */
+const needsPublicUrl = (env: Setting.Environment) =>
+  Result.match(settings.host.read(env), { onSuccess: Addresses.isWildcard, onFailure: () => false })
 
 const missingIn = (env: Setting.Environment, part: ServedPart) =>
-  all.filter(({ requiredBy }) => requiredBy?.includes(part))
+  all.filter((setting) =>
+    setting.requiredBy?.includes(part) || (setting.name === settings.publicUrl.name && needsPublicUrl(env))
+  )
     .map(({ alternatives = [], name }) => [name, ...alternatives])
     .filter((names) => names.every((name) => env[name] === undefined))
 
@@ -47,8 +52,10 @@ const derive = <A>({ report }: Given, name: string, thunk: () => A, neutral: A):
 }
 
 const addressOf = ({ host, internalPort, port, publicUrl }: Given["values"]) => {
-  const localUrl = (at: number) => `http://${host.includes(":") ? `[${host}]` : host}:${at}`
+  const localUrl = (at: number) => Addresses.localUrl(host, at)
   return {
+    /** Whether an operator has said how others reach the service. */
+    hasPublicUrl: publicUrl !== undefined,
     /** The port of the internal routes; undefined when PORT serves them. */
     internalPort: internalPort === port ? undefined : internalPort,
     publicUrl: publicUrl ?? localUrl(port),
@@ -62,6 +69,7 @@ const addressOf = ({ host, internalPort, port, publicUrl }: Given["values"]) => 
 const secretsOf = (given: Given, part: ServedPart) => {
   const { env, values } = given
   const isProduction = Setting.isProduction(env)
+  const jwtSecret = UndefinedOr.map(env["JWT_SECRET"], (text) => Redacted.make(TokenKeys.secretsOf(text)[0]))
   let isUsable: boolean | undefined
   const isDirectoryUsable = () =>
     isUsable ??= derive(given, "DATA_DIR", () => {
@@ -90,13 +98,13 @@ const secretsOf = (given: Given, part: ServedPart) => {
     /** The key of tokens, of a development service that holds it itself. */
     signingSecret: isProduction || env["DATABASE_URL"] !== undefined
       ? undefined
-      : values.jwtSecret ?? UndefinedOr.map(developmentSecret, Redacted.make),
+      : jwtSecret ?? UndefinedOr.map(developmentSecret, Redacted.make),
     tokenRules: derive(given, "JWT", () => TokenKeys.rulesOf(env, developmentSecret), TokenKeys.noRules),
     encryptionKeys: values.encryptionKeys ?? ([encryptionKey()] as const),
     internalTokens,
     coreEventTokens: values.coreEventTokens ?? internalTokens,
-    coreToken: values.coreToken
-      ?? (isProduction ? undefined : generated("DATA_DIR", "core-token", Redacted.make, undefined))
+    coreTokens: values.coreTokens
+      ?? (isProduction ? [] : generated("DATA_DIR", "core-token", (text) => [Redacted.make(text)], []))
   }
 }
 
@@ -115,14 +123,72 @@ const checkEventTokens = ({ report, values: { coreEventTokens, internalTokens } 
   }
 }
 
-const warningsOf = ({ env, values: { coreEventTokens, coreUrl } }: Given) => [
-  ...misspelled(env),
-  ...(Setting.isProduction(env) && coreUrl !== undefined && coreEventTokens === undefined
-    ? ["CORE_EVENT_TOKENS is not set: the core has one of INTERNAL_TOKENS, with which it may act for any user"]
-    : [])
-]
+const checkPublicUrl = ({ env, report, values: { publicUrl } }: Given) => {
+  if (publicUrl === undefined) return
+  const { hostname, password, username } = new URL(publicUrl)
+  if (username !== "" || password !== "") report("PUBLIC_URL", "must have no user and no password: it is public")
+  if (Setting.isProduction(env) && Addresses.isWildcard(hostname)) {
+    report("PUBLIC_URL", `must be the URL by which others reach the service, not ${publicUrl}`)
+  }
+}
+
+/** A core elsewhere reports to PUBLIC_URL, which is also in agent cards and links. */
+const addressWarnings = ({ env, values }: Given) => {
+  const { coreUrl, host } = values
+  const { internalUrl, publicUrl } = addressOf(values)
+  const { hostname } = new URL(publicUrl)
+  const set = "set PUBLIC_URL to the URL by which others reach the service"
+  if (values.publicUrl === undefined && Addresses.isWildcard(host)) {
+    return [`PUBLIC_URL is not set, and HOST is ${host}: cores, agent cards and links get ${publicUrl}; ${set}`]
+  }
+  if (Addresses.isWildcard(hostname)) {
+    return [`PUBLIC_URL is ${publicUrl}, which is no address that others can reach: ${set}`]
+  }
+  if (coreUrl !== undefined && Addresses.isLoopback(hostname) && !Addresses.isLoopback(new URL(coreUrl).hostname)) {
+    return [`the core at ${coreUrl} would report to itself, because it gets ${internalUrl} as address: ${set}`]
+  }
+  return Setting.isProduction(env) && values.publicUrl === undefined && Addresses.isShortName(hostname)
+    ? [`PUBLIC_URL is not set: cores, agent cards and links get ${publicUrl}, a name that others may not know; ${set}`]
+    : []
+}
+
+const warningsOf = (given: Given, part: ServedPart) => {
+  const { env, values: { coreEventTokens, coreUrl } } = given
+  return [
+    ...misspelled(env),
+    ...TokenKeys.warningsOf(env),
+    ...(part === "core" ? [] : addressWarnings(given)),
+    ...(Setting.isProduction(env) && coreUrl !== undefined && coreEventTokens === undefined
+      ? ["CORE_EVENT_TOKENS is not set: the core has one of INTERNAL_TOKENS, with which it may act for any user"]
+      : [])
+  ]
+}
+
+/** What differs between the variables and what is read of them. */
+const cleaningWarnings = (environment: Variables, serviceLinks: ReadonlyArray<string>) => {
+  const known = new Set(all.map(({ name }) => name))
+  const names = Setting.cleaned(environment).filter((name) => known.has(name))
+  return [
+    ...(names.length === 0 ? [] : [`blanks, line breaks or quotes around ${names.join(", ")} are ignored`]),
+    ...serviceLinks.filter((name) => name === settings.internalPort.name).map((name) =>
+      `${name} is ignored. ${Setting.serviceLinkAdvice(name)}`
+    )
+  ]
+}
+
+type Variables = Readonly<Record<string, string | undefined>>
+
+/** Ports that are not in use although Kubernetes set their variables. */
+const unusedServiceLinks = (env: Setting.Environment) => {
+  const isClustered = Result.getOrElse(settings.isClustered.read(env), () => true)
+  return [settings.internalPort.name, ...(isClustered ? [] : [settings.clusterPort.name])]
+    .filter((name) => Setting.isServiceLink(env[name]))
+}
 
 const clusterOf = ({ env, report, values: { clusterHost, clusterPort, isClustered } }: Given) => {
+  if (isClustered && Addresses.isWildcard(clusterHost)) {
+    report("CLUSTER_HOST", `must be the address at which the other nodes reach this one, not ${clusterHost}`)
+  }
   if (isClustered && Setting.isProduction(env) && env["CLUSTER_HOST"] === undefined) {
     report("CLUSTER_HOST", "not set, and CLUSTER is on and NODE_ENV production")
   }
@@ -148,12 +214,11 @@ const upstreamsOf = ({ env, report, values }: Given, part: ServedPart) => {
 
 export type AppConfig = Effect.Success<ReturnType<typeof load>>
 
-/** Reads all settings and collects what is wrong with any of them. An empty variable is the same as an absent one. */
-export const load = Effect.fnUntraced(function*(
-  environment: Readonly<Record<string, string | undefined>>,
-  part: ServedPart = "service"
-) {
-  const env: Setting.Environment = ProxySettings.withLowerCase(Record.filter(environment, isGiven))
+/** Reads all settings and collects what is wrong with any of them. */
+export const load = Effect.fnUntraced(function*(environment: Variables, part: ServedPart = "service") {
+  const variables = Setting.clean(environment)
+  const serviceLinks = unusedServiceLinks(variables)
+  const env = ProxySettings.withLowerCase(Record.filter(variables, (_, name) => !serviceLinks.includes(name)))
   /** A group that several extensions share is read, and reported, by each. */
   const problems = new Set<string>()
   const report = (name: string, problem: string) => {
@@ -169,10 +234,11 @@ export const load = Effect.fnUntraced(function*(
   const given: Given = { env, report, values: read(settings) }
   checkDatabase(given)
   checkEventTokens(given)
+  checkPublicUrl(given)
   const config = {
     isProduction,
-    /** Variables that may be misspelt settings, and a core with more rights than it needs. */
-    warnings: warningsOf(given),
+    /** What an operator should know, although the service starts. */
+    warnings: [...cleaningWarnings(environment, serviceLinks), ...warningsOf(given, part)],
     ...given.values,
     ...addressOf(given.values),
     ...secretsOf(given, part),

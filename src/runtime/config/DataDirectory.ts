@@ -49,5 +49,8 @@ export const loadOrGenerate = (dataDir: string, name: string): string => {
       fs.rmSync(draft, { force: true })
     }
   }
-  return fs.readFileSync(file, "utf8").trim()
+  const value = fs.readFileSync(file, "utf8").trim()
+  // An empty token would accept requests without one.
+  if (value === "") throw new Error(`${file} is empty: restore it, or delete it for a new one`)
+  return value
 }

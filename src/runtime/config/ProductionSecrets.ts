@@ -4,7 +4,7 @@
  */
 import { Redacted, Result } from "effect"
 import { Base64 } from "effect/encoding"
-import { commaList, type Environment, type Setting } from "../../services/timing/Setting.ts"
+import { commaList, type Environment, secretsOf, type Setting } from "../../services/timing/Setting.ts"
 
 /** Minimum characters of each of INTERNAL_TOKENS, CORE_EVENT_TOKENS and OPERATOR_READ_TOKENS. */
 const minTokenLength = 32
@@ -50,7 +50,7 @@ const trivial = "is trivial to guess"
 const problemOf = (kind: Setting<unknown>["secret"], text: string): string | undefined => {
   switch (kind) {
     case "text":
-      return isTrivialText(text) ? trivial : undefined
+      return secretsOf(text).some(isTrivialText) ? trivial : undefined
     case "tokens": {
       const tokens = commaList(text)
       if (tokens.some((token) => token.length < minTokenLength)) {

@@ -1,23 +1,40 @@
-/** The key that verifies users' tokens, the algorithms that its type allows, and tokens of the development key. */
-import { Config, DateTime, Duration, Effect, Predicate, Record, Redacted } from "effect"
-import { createPublicKey, createSecretKey, type KeyObject } from "node:crypto"
+/** The keys that verify users' tokens, the algorithms that their types allow, and tokens of the development key. */
+import { Config, DateTime, Duration, Effect, Predicate, Record, Redacted, UndefinedOr } from "effect"
+import { createSecretKey, type KeyObject } from "node:crypto"
 import * as Setting from "../../services/timing/Setting.ts"
 import type { TokenRules } from "../../services/tokens/TokenVerifier.ts"
+import * as PublicKeys from "./PublicKeys.ts"
 
 export const names = ["JWT_SECRET", "JWT_PUBLIC_KEY", "JWT_JWKS_URL"] as const
 
+/** RFC 7518, 3.2, forbids shorter secrets. */
+const minSecretBytes = 32
+
+const isLong = (secret: string) => Buffer.byteLength(secret) >= minSecretBytes
+
+/** The secrets of JWT_SECRET: the first signs, all verify. A text with a part that is too short is one secret that holds commas. */
+export const secretsOf = (text: string): readonly [string, ...Array<string>] => {
+  const secrets = Setting.secretsOf(text)
+  return secrets.every(isLong) ? secrets : [text]
+}
+
 /** `rulesOf` reads all of them together, because each is valid or not with the others. */
 export const settings = {
-  jwtSecret: Setting.optional(Setting.secret, {
+  jwtSecret: Setting.optional(Config.Redacted, {
     name: names[0],
     unset: "a development key",
-    meaning: "HS256 secret of 32 bytes or more; exactly one of this and the next two",
+    meaning: "list of HS256 secrets of 32 bytes or more, all of which verify; exactly one of this and the next two",
     requiredBy: ["service", "backend"],
     alternatives: names.slice(1),
     secret: "text"
   }),
-  jwtPublicKey: Setting.optional(Config.String, { name: names[1], unset: "unset", meaning: "PEM or JWK public key" }),
-  jwksUrl: Setting.optional(Config.String, { name: names[2], unset: "unset", meaning: "JWKS URL" }),
+  jwtPublicKey: Setting.optional(Config.String, {
+    name: names[1],
+    unset: "unset",
+    meaning: "public keys: PEM, X.509 certificates, base64 of either or of DER, a JWK or a JWKS",
+    isMultiline: true
+  }),
+  jwksUrl: Setting.optional(Setting.url, { name: names[2], unset: "unset", meaning: "JWKS URL" }),
   jwtAlgorithms: Setting.optional(Config.String, {
     name: "JWT_ALGORITHMS",
     unset: "by key type",
@@ -36,6 +53,7 @@ const asymmetric = [...rsa, ...Object.values(byCurve), "EdDSA", "Ed25519"]
 /** RFC 7518, 3.3, forbids shorter keys. */
 const minRsaBits = 2048
 
+/** Empty for a kind of key that no supported algorithm uses. */
 const algorithmsOf = (key: KeyObject): ReadonlyArray<string> => {
   if ((key.asymmetricKeyDetails?.modulusLength ?? minRsaBits) < minRsaBits) {
     throw new Error(`JWT_PUBLIC_KEY must have ${minRsaBits} bits or more`)
@@ -52,65 +70,80 @@ const algorithmsOf = (key: KeyObject): ReadonlyArray<string> => {
       if (algorithm !== undefined) return [algorithm]
     }
   }
-  throw new Error("JWT_PUBLIC_KEY is of a kind that no supported algorithm uses")
+  return []
 }
 
-/** Parses a JWK, or PEM with real line breaks or the two characters `\n`. */
-const parsePublicKey = (text: string): KeyObject =>
-  text.trimStart().startsWith("{")
-    ? createPublicKey({ key: JSON.parse(text), format: "jwk" })
-    : createPublicKey(text.replaceAll("\\n", "\n"))
+/** A set may also hold keys of other kinds. */
+const publicKeysOf = (text: string) => {
+  const keys = PublicKeys.parse(text).map((key) => ({ key, algorithms: algorithmsOf(key) }))
+  const usable = keys.filter(({ algorithms }) => algorithms.length > 0)
+  if (usable.length === 0) throw new Error("JWT_PUBLIC_KEY is of a kind that no supported algorithm uses")
+  return usable
+}
 
-const keyOf = (env: Environment, developmentSecret: string | undefined) => {
+const keysOf = (env: Environment, developmentSecret: string | undefined): TokenRules["keys"] | undefined => {
   const given = names.filter((name) => env[name] !== undefined)
   if (given.length > 1) throw new Error(`set only one of ${given.join(", ")}`)
   const [name] = given
   const value = name === undefined ? developmentSecret : env[name]
   if (value === undefined) return undefined
   switch (name) {
-    case "JWT_PUBLIC_KEY": {
-      const key = parsePublicKey(value)
-      return { key, allowed: algorithmsOf(key), algorithms: algorithmsOf(key) }
-    }
+    case "JWT_PUBLIC_KEY":
+      return publicKeysOf(value)
     case "JWT_JWKS_URL":
-      return { key: new URL(value), allowed: asymmetric, algorithms: asymmetric }
+      return URL.parse(value) ?? undefined
     default: {
-      const key = createSecretKey(value, "utf8")
-      if ((key.symmetricKeySize ?? 0) < 32) throw new Error("JWT_SECRET must have 32 bytes or more")
-      return { key, allowed: ["HS256", "HS384", "HS512"], algorithms: ["HS256"] }
+      const secrets = secretsOf(value)
+      if (!secrets.every(isLong)) {
+        throw new Error(`${name ?? "the file jwt-secret of DATA_DIR"} must have ${minSecretBytes} bytes or more`)
+      }
+      return secrets.map((secret) => ({
+        key: createSecretKey(secret, "utf8"),
+        algorithms: ["HS256", "HS384", "HS512"]
+      }))
     }
   }
 }
 
 /** Accepts no token. */
-export const noRules: TokenRules = { key: new Uint8Array(), algorithms: [], issuer: undefined, audience: undefined }
+export const noRules: TokenRules = { keys: [], algorithms: [], issuer: undefined, audience: undefined }
 
 /** Without a key, which only production lacks, accepts no token. */
 export const rulesOf = (env: Environment, developmentSecret: string | undefined): TokenRules => {
-  const found = keyOf(env, developmentSecret)
-  if (found === undefined) return noRules
-  const { algorithms, allowed, key } = found
-  const pinned = env["JWT_ALGORITHMS"]?.split(",").map((name) => name.trim())
+  const keys = keysOf(env, developmentSecret)
+  if (keys === undefined) return noRules
+  const allowed = keys instanceof URL ? asymmetric : [...new Set(keys.flatMap(({ algorithms }) => algorithms))]
+  const pinned = UndefinedOr.map(env["JWT_ALGORITHMS"], Setting.commaList)
   const wrong = pinned?.filter((name) => !allowed.includes(name)) ?? []
   if (wrong.length > 0) throw new Error(`JWT_ALGORITHMS: ${wrong.join(", ")} does not fit the key`)
   return {
-    key,
-    algorithms: pinned ?? algorithms,
+    keys,
+    algorithms: pinned ?? (allowed.includes("HS256") ? ["HS256"] : allowed),
     issuer: env["JWT_ISSUER"],
     audience: env["JWT_AUDIENCE"]
   }
 }
 
+/** Some parts of JWT_SECRET are long enough for secrets of a list, and others are not. */
+export const warningsOf = (env: Environment): ReadonlyArray<string> => {
+  const text = env["JWT_SECRET"] ?? ""
+  return secretsOf(text).length === 1 && Setting.secretsOf(text).slice(0, -1).some(isLong)
+    ? [`JWT_SECRET is used as one secret with commas, because a part of it has fewer than ${minSecretBytes} bytes`]
+    : []
+}
+
+export interface MintOptions {
+  /** What the token must have to be accepted; HS256 only by default. */
+  readonly rules?: Pick<TokenRules, "algorithms" | "audience" | "issuer">
+  readonly sub?: string
+  readonly jti?: string | undefined
+  readonly validFor?: Duration.Duration
+}
+
 /** Mints a token with the development key. */
 export const mint = Effect.fnUntraced(function*(
   secret: Redacted.Redacted,
-  { jti, rules, sub = "developer", validFor = Duration.days(30) }: {
-    /** What the token must have to be accepted; HS256 only by default. */
-    readonly rules?: Pick<TokenRules, "algorithms" | "audience" | "issuer">
-    readonly sub?: string
-    readonly jti?: string | undefined
-    readonly validFor?: Duration.Duration
-  } = {}
+  { jti, rules, sub = "developer", validFor = Duration.days(30) }: MintOptions = {}
 ) {
   // Imported here so that the command line starts quickly.
   const jose = yield* Effect.promise(() => import("jose"))

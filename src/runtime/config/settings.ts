@@ -1,18 +1,22 @@
 /** The settings of the process. `npm run docs` writes the table in src/runtime/README.md from all settings. */
 import { Config, Redacted } from "effect"
+import { isIPv6 } from "node:net"
 import * as path from "node:path"
 import type { CorsOrigins } from "../../http/Cors.ts"
 import {
+  baseUrl,
   commaList,
   type Group,
   integer,
+  isServiceLink,
   list,
   optional,
   parsed,
+  port,
   secret,
+  secrets,
   setting,
-  text,
-  url
+  tokens
 } from "../../services/timing/Setting.ts"
 import * as Settings from "../../services/timing/Settings.ts"
 import { extensions } from "../loadedExtensions.ts"
@@ -45,21 +49,29 @@ const databaseUrl = parsed((text) => DatabaseUrl.parse(Redacted.make(text)))
 /** The longest name in DNS. */
 const maxHost = 253
 
+const host = parsed((text) => {
+  const name = text.replace(/^\[(.*)\]$/, "$1")
+  if (name.length > maxHost) throw new Error(`must have at most ${maxHost} characters`)
+  if (!isIPv6(name) && /[\s/@?#:]/.test(name)) throw new Error("must be an address or a name, without http:// and port")
+  return name
+})
+
 export const settings = {
-  host: text(maxHost, {
+  host: setting(host, {
     name: "HOST",
     default: "127.0.0.1",
-    meaning: "where REST, RPC, docs and health listen"
+    meaning: "where REST, RPC, docs and health listen",
+    longest: maxHost
   }),
-  port: setting(Config.Port, { name: "PORT", default: "3000", meaning: "the port of `HOST`" }),
-  internalPort: optional(Config.Port, {
+  port: setting(port, { name: "PORT", default: "3000", meaning: "the port of `HOST`" }),
+  internalPort: optional(port, {
     name: "INTERNAL_PORT",
     unset: "`PORT`",
     meaning: "port of `/internal/*` and `/rpc`, which `PORT` then no longer serves"
   }),
-  publicUrl: optional(url, {
+  publicUrl: optional(baseUrl, {
     name: "PUBLIC_URL",
-    unset: "`http://HOST:PORT`",
+    unset: "`http://HOST:PORT`; production requires it if `HOST` is `0.0.0.0` or `::`",
     meaning: "the external base URL, to which the core reports (with `INTERNAL_PORT` it has to reach that port)",
     requiredBy: ["core"]
   }),
@@ -91,27 +103,28 @@ export const settings = {
     meaning: "directory of the embedded database, demo storage and development keys"
   }),
   ...TokenKeys.settings,
-  coreUrl: optional(url, {
+  coreUrl: optional(baseUrl, {
     name: "CORE_URL",
     unset: "built-in core",
     meaning: "base URL of the processing core",
     requiredBy: ["service"]
   }),
-  coreToken: optional(secret, {
+  coreTokens: optional(secrets, {
     name: "CORE_TOKEN",
     unset: "generated; in production unset",
-    meaning: "bearer token sent to the core",
+    meaning:
+      "list of bearer tokens for the core: the first that it does not answer with 401 is sent; a core served alone accepts all",
     requiredBy: ["core"],
     secret: "text"
   }),
-  internalTokens: optional(list((token) => Redacted.make(token)), {
+  internalTokens: optional(tokens, {
     name: "INTERNAL_TOKENS",
     unset: "generated",
     meaning: "list of bearer tokens accepted on `/internal/*` and `/rpc`; 32 characters or more in production",
     requiredBy: ["service"],
     secret: "tokens"
   }),
-  coreEventTokens: optional(list((token) => Redacted.make(token)), {
+  coreEventTokens: optional(tokens, {
     name: "CORE_EVENT_TOKENS",
     unset: "`INTERNAL_TOKENS`",
     meaning:
@@ -120,7 +133,7 @@ export const settings = {
     alternatives: ["INTERNAL_TOKENS"],
     secret: "tokens"
   }),
-  assistantBackendUrl: optional(url, {
+  assistantBackendUrl: optional(baseUrl, {
     name: "ASSISTANT_BACKEND_URL",
     unset: "built-in demo backend",
     meaning: "base URL of the assistant backend",
@@ -146,7 +159,7 @@ export const settings = {
     unset: "the demo assistants",
     meaning: "YAML or JSON file of the built-in backend's assistants; reloaded when it changes"
   }),
-  modelUrl: optional(url, {
+  modelUrl: optional(baseUrl, {
     name: "OPENAI_BASE_URL",
     unset: "unset",
     meaning: "model of the built-in backend's assistant 10; ignored with `ASSISTANTS_FILE`"
@@ -154,7 +167,7 @@ export const settings = {
   modelKey: optional(secret, { name: "OPENAI_API_KEY", unset: "unset", meaning: "its key" }),
   modelName: optional(Config.String, { name: "OPENAI_MODEL", unset: "unset", meaning: "its name, which it requires" }),
   transcriptionUrl: optional(
-    (name) => Config.map(url(name), (given) => given.replace(/\/audio\/transcriptions$/, "")),
+    (name) => Config.map(baseUrl(name), (given) => given.replace(/\/audio\/transcriptions$/, "")),
     {
       name: "TRANSCRIPTION_URL",
       unset: "unset",
@@ -178,12 +191,13 @@ export const settings = {
     default: "off",
     meaning: "`on`: this process is a node of a cluster on the same Postgres"
   }),
-  clusterHost: text(maxHost, {
+  clusterHost: setting(host, {
     name: "CLUSTER_HOST",
     default: "127.0.0.1",
-    meaning: "address where the other nodes see whether this one runs"
+    meaning: "address where the other nodes see whether this one runs",
+    longest: maxHost
   }),
-  clusterPort: setting(Config.Port, { name: "CLUSTER_PORT", default: "34431", meaning: "the port of `CLUSTER_HOST`" }),
+  clusterPort: setting(port, { name: "CLUSTER_PORT", default: "34431", meaning: "the port of `CLUSTER_HOST`" }),
   databaseConnections: integer(2, 1000, {
     name: "DATABASE_CONNECTIONS",
     default: "10",
@@ -234,7 +248,7 @@ const nearest = (name: string) =>
 
 /** A warning for each variable that is no setting but resembles one. */
 export const misspelled = (environment: Readonly<Record<string, string>>): ReadonlyArray<string> =>
-  Object.keys(environment).flatMap((name) => {
-    const meant = known.has(name) ? undefined : nearest(name)
+  Object.entries(environment).flatMap(([name, text]) => {
+    const meant = known.has(name) || isServiceLink(text) ? undefined : nearest(name)
     return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`]
   })

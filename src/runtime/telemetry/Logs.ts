@@ -1,6 +1,7 @@
 /** The log on the console: one JSON object a line in production, readable lines otherwise. */
 import { Cause, Console, Effect, Formatter, Layer, Logger, Schema } from "effect"
 import * as Tracing from "../../services/telemetry/Tracing.ts"
+import * as Setting from "../../services/timing/Setting.ts"
 import { describe } from "../ErrorMessages.ts"
 
 /** Lines with the ids of their span, named as OpenTelemetry recommends for logs. */
@@ -41,7 +42,7 @@ export class ProcessFailed extends Schema.TaggedError<ProcessFailed>()("ProcessF
 
 /** Provides the log of a process, and logs why the process fails. */
 export const provide = <A, E, R>(process: Effect.Effect<A, E, R>, environment: NodeJS.ProcessEnv) => {
-  const isJson = environment["NODE_ENV"] === "production"
+  const isJson = Setting.isProduction(Setting.clean(environment))
   return process.pipe(
     Effect.catchCause((cause) => {
       if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt

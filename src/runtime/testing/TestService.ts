@@ -73,7 +73,7 @@ const layerSecrets = Layer.succeed(Secrets, {
 })
 
 const layerTokens = TokenVerifier.layer({
-  key: createSecretKey(jwtSecret, "utf8"),
+  keys: [{ key: createSecretKey(jwtSecret, "utf8"), algorithms: ["HS256"] }],
   algorithms: ["HS256"],
   issuer: undefined,
   audience: undefined
@@ -100,7 +100,8 @@ const layerEngine = (options: TestServiceOptions) =>
 
 const serviceTokens = {
   internalTokens: [Redacted.make(internalToken)],
-  coreEventTokens: [Redacted.make(internalToken)]
+  coreEventTokens: [Redacted.make(internalToken)],
+  readTokens: []
 }
 
 const loadExtensions = Effect.promise(() =>

@@ -22,6 +22,7 @@ import { format, type Timestamp } from "../../domain/Timestamp.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
+import * as BearerTokens from "./BearerTokens.ts"
 import * as CoreReach from "./CoreReach.ts"
 import { type CoreResponse, CoreTransport } from "./CoreTransport.ts"
 
@@ -39,7 +40,8 @@ export interface Run {
 export interface CoreAddress {
   /** Without a trailing slash. */
   readonly url: string
-  readonly token: Redacted.Redacted | undefined
+  /** The first that the core accepts is sent. */
+  readonly tokens: ReadonlyArray<Redacted.Redacted>
   /** The URL to which the core reports its events. */
   readonly eventsUrl: string
 }
@@ -111,13 +113,13 @@ const makeDeclared = () => {
 /** The calls by HTTP. */
 const makeHttpCalls = (address: CoreAddress, send: CoreTransport["Service"]["post"]): CoreCalls => {
   const declaredBy = makeDeclared()
-  const headers: Record<string, string> = address.token === undefined
-    ? {}
-    : { authorization: `Bearer ${Redacted.value(address.token)}` }
+  const withToken = BearerTokens.make(address.tokens)
 
   const post = (path: string, body: ReadonlyArray<Uint8Array>) =>
     Effect.flatMap(
-      Effect.flatMap(Tracing.propagate(headers), (traced) => send(address.url + path, traced, body)),
+      withToken((headers) =>
+        Effect.flatMap(Tracing.propagate(headers), (traced) => send(address.url + path, traced, body))
+      ),
       (response): Effect.Effect<CoreResponse, CallError> => {
         const { retryAfter, status } = response
         if (status >= 200 && status < 300) return Effect.succeed(response)

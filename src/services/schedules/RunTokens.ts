@@ -2,6 +2,7 @@
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { encode } from "../../domain/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
+import * as BearerTokens from "../core/BearerTokens.ts"
 import { CoreTransport } from "../core/CoreTransport.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 import { Secrets } from "../tokens/Secrets.ts"
@@ -66,15 +67,15 @@ const decodeToken = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Stru
 const isFinal = (status: number) => status >= 400 && status < 500 && status !== 408 && status !== 429
 
 /** Asks the service at `TOKEN_URL`. */
-export const fromUrl = (url: string, bearer: Redacted.Redacted | undefined) =>
+export const fromUrl = (url: string, bearers: ReadonlyArray<Redacted.Redacted>) =>
   Effect.map(CoreTransport, ({ post }): Source => {
-    const headers: Record<string, string> = bearer === undefined
-      ? {}
-      : { authorization: `Bearer ${Redacted.value(bearer)}` }
+    const withToken = BearerTokens.make(bearers)
     return Effect.fnUntraced(
       function*(sub, scheduleId) {
         const request = [encode(JSON.stringify({ sub, schedule_id: scheduleId }))]
-        const { body = "", status } = yield* post(url, yield* Tracing.propagate(headers), request)
+        const { body = "", status } = yield* withToken((headers) =>
+          Effect.flatMap(Tracing.propagate(headers), (traced) => post(url, traced, request))
+        )
         if (isFinal(status)) return yield* new TokenRefused({ reason: `TOKEN_URL answered ${status}` })
         if (status < 200 || status >= 300) {
           return yield* new TokenUnavailable({ reason: `TOKEN_URL answered ${status}` })

@@ -2,10 +2,25 @@
  * One description of a setting. Its value, the check for misspelled variables, its row in src/runtime/README.md, what production
  * requires and the tests of defaults and bounds follow from it. A group of settings is a record by the names of the fields.
  */
-import { Config, ConfigProvider, Duration, Effect, Record, type Redacted, Result } from "effect"
+import { Config, ConfigProvider, Duration, Effect, Record, Redacted, Result } from "effect"
 
-/** The variables that are set; none is empty. */
+/** The variables that are set; none is blank. */
 export type Environment = Readonly<Record<string, string>>
+
+/** Without blanks, line breaks and a byte order mark around it, and without a pair of quotes, which `docker --env-file` keeps. */
+const bare = (text: string) => text.trim().replace(/^(["'])((?:(?!\1).)*)\1$/s, "$2").trim()
+
+/** The variables as an operator means them. A blank one is the same as an absent one. */
+export const clean = (environment: Readonly<Record<string, string | undefined>>): Environment =>
+  Object.fromEntries(
+    Object.entries(environment).map(([name, text = ""]) => [name.trim(), bare(text)]).filter(([, text]) => text !== "")
+  )
+
+/** The variables whose value is not used as it is. */
+export const cleaned = (environment: Readonly<Record<string, string | undefined>>): ReadonlyArray<string> =>
+  Object.entries(environment).flatMap(([name, text = ""]) =>
+    bare(text) === text || bare(text) === "" ? [] : [name.trim()]
+  )
 
 /** How a text is read, as by the functions of `Config`. */
 export type Reader<A> = (name: string) => Config.Config<A>
@@ -25,6 +40,8 @@ interface Description {
   readonly bounds?: readonly [string, string]
   /** The maximum number of characters. */
   readonly longest?: number
+  /** Whether a value may have several lines. */
+  readonly isMultiline?: boolean
 }
 
 interface WithDefault extends Description {
@@ -62,6 +79,16 @@ const parse = <A>(reader: Reader<A>, name: string, text: string): Result.Result<
     Result.mapError(({ cause }) => cause.message.split("\n", 1)[0] ?? "")
   )
 
+/** A line break within a value comes from a wrong file. Only after a comma of a list it changes nothing. */
+const brokenLine = /\p{Cc}/u
+
+const read = <A>(reader: Reader<A>, { isMultiline = false, name }: Description, text: string) =>
+  !isMultiline && brokenLine.test(text.replaceAll(/\s*,\s*/g, ","))
+    ? Result.fail("contains a line break or another control character: write it in one line")
+    : /^(["']).+\1$/s.test(text)
+    ? Result.fail("has quotes, which are no part of a value: write it without")
+    : parse(reader, name, text)
+
 /** A setting that always has a value. */
 export const setting = <A>(reader: Reader<A>, description: WithDefault): Setting<A> => {
   const { default: usual, embedded = usual, inProduction = usual, name } = description
@@ -74,7 +101,7 @@ export const setting = <A>(reader: Reader<A>, description: WithDefault): Setting
   return {
     ...description,
     default: [usual === "" ? "none" : `\`${usual}\``, ...others].join("; "),
-    read: (env) => parse(reader, name, env[name] ?? fallback(env)),
+    read: (env) => read(reader, description, env[name] ?? fallback(env)),
     neutral: Result.getOrThrow(parse(reader, name, usual))
   }
 }
@@ -85,7 +112,7 @@ export const optional = <A>(reader: Reader<A>, description: WithoutDefault): Set
   return {
     ...description,
     default: unset,
-    read: (env) => env[name] === undefined ? Result.succeed(undefined) : parse(reader, name, env[name]),
+    read: (env) => env[name] === undefined ? Result.succeed(undefined) : read(reader, description, env[name]),
     neutral: undefined
   }
 }
@@ -96,13 +123,6 @@ export const integer = (minimum: number, maximum: number, description: WithDefau
     checked(Config.Int, (value) => value >= minimum && value <= maximum, `must be between ${minimum} and ${maximum}`),
     { ...description, bounds: [String(minimum), String(maximum)] }
   )
-
-/** A text of bounded length. */
-export const text = (maximum: number, description: WithDefault): Setting<string> =>
-  setting(checked(Config.String, ({ length }) => length <= maximum, `must have at most ${maximum} characters`), {
-    ...description,
-    longest: maximum
-  })
 
 /** A duration between two others; `problem` describes them. */
 export const duration = (
@@ -141,13 +161,36 @@ export const encodingHint = (text: string): string => {
     : ""
 }
 
-export const url: Reader<string> = parsed((text) => {
+const urlOf = (text: string) => {
   const found = URL.parse(text)
   if (found === null || !/^https?:$/.test(found.protocol)) {
     throw new Error(`must be an http or https URL${encodingHint(text)}`)
   }
+  return found
+}
+
+export const url: Reader<string> = parsed((text) => withoutTrailingSlash(urlOf(text)))
+
+/** A URL to which paths are appended. */
+export const baseUrl: Reader<string> = parsed((text) => {
+  const found = urlOf(text)
+  if (found.search !== "" || found.hash !== "") throw new Error("must have no query and no fragment: paths follow it")
   return withoutTrailingSlash(found)
 })
+
+/** Kubernetes sets `NAME_PORT` to such a text for each Service `name`, unless the pod or the variable itself says otherwise. */
+export const isServiceLink = (text: string | undefined): boolean => /^(tcp|udp|sctp):\/\//.test(text ?? "")
+
+/** What to do about `NAME_PORT` of Kubernetes. */
+export const serviceLinkAdvice = (name: string): string =>
+  `Kubernetes sets it for the Service ${name.replace(/_PORT$/, "").toLowerCase().replaceAll("_", "-")}: `
+  + `give ${name} a number, or the pod \`enableServiceLinks: false\``
+
+export const port: Reader<number> = (name) =>
+  Config.flatMap(Config.String(name), (text) =>
+    isServiceLink(text)
+      ? fail(`must be a number. ${serviceLinkAdvice(name)}`)
+      : Config.Port(name))
 
 export const commaList = (text: string): ReadonlyArray<string> =>
   text.split(",").map((item) => item.trim()).filter((item) => item !== "")
@@ -160,7 +203,30 @@ export const list = <A>(itemOf: (item: string) => A): Reader<readonly [A, ...Arr
     return [first, ...rest]
   })
 
-export const secret: Reader<Redacted.Redacted> = (name) => Config.Redacted(name)
+/** A header carries a secret only if it has no other characters. */
+const sendable = (text: string) => {
+  if (/[^\x20-\xff]/.test(text)) throw new Error("has a character that no HTTP header can carry: write plain ASCII")
+  return Redacted.make(text)
+}
+
+export const secret: Reader<Redacted.Redacted> = parsed(sendable)
+
+/** Tokens that are accepted. */
+export const tokens: Reader<readonly [Redacted.Redacted, ...Array<Redacted.Redacted>]> = list(sendable)
+export const tokensOrNone: Reader<ReadonlyArray<Redacted.Redacted>> = parsed((text) => commaList(text).map(sendable))
+
+/**
+ * The secrets of a list that once was a single one, the first of which is used first. Since that one may hold a comma, the whole
+ * text is the last of them.
+ */
+export const secretsOf = (text: string): readonly [string, ...Array<string>] => {
+  const [first = text, ...rest] = new Set([...commaList(text), text])
+  return [first, ...rest]
+}
+
+export const secrets: Reader<ReadonlyArray<Redacted.Redacted>> = parsed((text) =>
+  text === "" ? [] : secretsOf(text).map(sendable)
+)
 
 /** The values of a group. Each problem is reported, and a neutral value takes the place of the wrong one. */
 export const values = <G extends Group>(

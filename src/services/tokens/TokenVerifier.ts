@@ -10,8 +10,8 @@ import * as JwksKeys from "./JwksKeys.ts"
 export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { reason: Schema.String }) {}
 
 export interface TokenRules {
-  /** A key or a JWKS URL. */
-  readonly key: JwksKeys.Key | URL
+  /** Keys with the algorithms that each allows, or a JWKS URL. */
+  readonly keys: ReadonlyArray<{ readonly key: JwksKeys.Key; readonly algorithms: ReadonlyArray<string> }> | URL
   readonly algorithms: ReadonlyArray<string>
   readonly issuer: string | undefined
   readonly audience: string | undefined
@@ -106,10 +106,14 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
         /** Verified tokens until they expire or the keys change, oldest use first. */
         const cache = new Map<string, Caller>()
         let cachedGeneration = 0
-        const { key } = rules
-        const keys: JwksKeys.TokenKeys = key instanceof URL
-          ? yield* JwksKeys.make(key.href)
-          : { find: () => Effect.succeed([key]), generation: () => 0 }
+        const { keys: given } = rules
+        const keys: JwksKeys.TokenKeys = given instanceof URL
+          ? yield* JwksKeys.make(given.href)
+          : {
+            find: ({ alg = "" }) =>
+              Effect.succeed(given.filter(({ algorithms }) => algorithms.includes(alg)).map(({ key }) => key)),
+            generation: () => 0
+          }
         const verifySignature = verifierOf(rules, keys)
 
         const identify = Effect.fnUntraced(function*(token: Redacted.Redacted) {

@@ -26,6 +26,7 @@ describe("in production", () => {
     NODE_ENV: "production",
     DATABASE_URL: "postgres://db.internal/tasks",
     JWT_SECRET: "a secret of the tests, long enough for HS256",
+    PUBLIC_URL: "http://tasks.internal",
     CORE_URL: "http://core.internal",
     CORE_TOKEN: "a token of the core",
     INTERNAL_TOKENS: "an internal token of 32 characters or more",

@@ -67,8 +67,8 @@ const cases: Readonly<Record<string, Case>> = {
   JWT_SECRET: [algorithms, "HS256", ["s".repeat(32), "HS256"], "s".repeat(31)],
   JWT_PUBLIC_KEY: [algorithms, "HS256", [pem, "EdDSA,Ed25519"], "no key"],
   JWT_JWKS_URL: [
-    (c) => String(c.tokenRules.key),
-    "[object KeyObject]",
+    ({ tokenRules: { keys } }) => keys instanceof URL ? keys.href : keys.length,
+    1,
     ["http://i.example/", "http://i.example/"],
     "i"
   ],
@@ -76,7 +76,12 @@ const cases: Readonly<Record<string, Case>> = {
   JWT_ISSUER: [(c) => c.tokenRules.issuer, undefined, ["i", "i"]],
   JWT_AUDIENCE: [(c) => c.tokenRules.audience, undefined, ["a", "a"]],
   CORE_URL: [(c) => c.coreUrl, undefined, ["http://c/", "http://c"], "c"],
-  CORE_TOKEN: [(c) => reveal(c.coreToken)?.length, 44, ["12345", 5]],
+  CORE_TOKEN: [
+    (c) => c.coreTokens.map((token) => reveal(token)?.length),
+    [44],
+    ["12345, 1", [5, 1, 8]],
+    "\u201ca\u201d"
+  ],
   INTERNAL_TOKENS: [(c) => c.internalTokens.map((token) => reveal(token)?.length), [44], ["123, 1", [3, 1]], ","],
   CORE_EVENT_TOKENS: [(c) => c.coreEventTokens.map((token) => reveal(token)?.length), [44], ["123, 1", [3, 1]], ","],
   ASSISTANT_BACKEND_URL: [(c) => c.assistantBackendUrl, undefined, ["http://b/a", "http://b/a"], "b"],

@@ -94,6 +94,11 @@ describe("kubernetes.yaml", () => {
     assert.isTrue(Result.isSuccess(load(filled)), problemsOf(filled))
   })
 
+  it("gets no variables of Services, which could be taken for settings", () => {
+    const pods = [pod, new Job(manifestOf("Job")).spec!.template.spec!]
+    for (const { enableServiceLinks } of pods) assert.isFalse(enableServiceLinks)
+  })
+
   it("matches the ports, user and health routes of the image", () => {
     const exposed = instructionsOf().find(({ keyword }) => keyword === "EXPOSE")?.text.split(" ").map(Number)
     assert.deepStrictEqual(Object.values(ports), exposed)

@@ -48,7 +48,7 @@ describe("CoreClient", () => {
         yield* core.stop(runId, "canceled")
       }).pipe(
         Effect.provide(
-          CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://us/events" }).pipe(
+          CoreClient.layer({ url: "http://core", tokens: [], eventsUrl: "http://us/events" }).pipe(
             Layer.provide(transport)
           )
         )

@@ -20,9 +20,9 @@ const makeKit = Effect.fnUntraced(function*(atStart: unknown, status = 200) {
   let isCut = false
   const cuttable = (client: HttpClient.HttpClient) =>
     HttpClient.transform(client, (answer) => isCut ? Effect.die("the network is down") : answer)
-  const key = new URL(server.url)
+  const keys = new URL(server.url)
   const context = yield* Layer.build(
-    TokenVerifier.layer({ key, algorithms: ["ES256", "RS256"], issuer: undefined, audience: undefined }).pipe(
+    TokenVerifier.layer({ keys, algorithms: ["ES256", "RS256"], issuer: undefined, audience: undefined }).pipe(
       Layer.provide(Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, cuttable))),
       Layer.provide(FetchHttpClient.layer)
     )

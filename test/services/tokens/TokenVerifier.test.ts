@@ -10,10 +10,15 @@ import { signed } from "../../kit/tokenAttacks.ts"
 const secret = "a secret of the tests, long enough for HS256"
 const sign = (claims: object) => signed({ alg: "HS256", key: secret }, { alg: "HS256" }, { sub: "ann", ...claims })
 
-const make = (key: Parameters<typeof TokenVerifier.layer>[0]["key"], algorithms: ReadonlyArray<string>) =>
+const make = (key: KeyObject | URL, algorithms: ReadonlyArray<string>) =>
   Effect.map(
     Layer.build(
-      TokenVerifier.layer({ key, algorithms, issuer: undefined, audience: undefined }).pipe(
+      TokenVerifier.layer({
+        keys: key instanceof URL ? key : [{ key, algorithms }],
+        algorithms,
+        issuer: undefined,
+        audience: undefined
+      }).pipe(
         Layer.provide(FetchHttpClient.layer)
       )
     ),

@@ -31,7 +31,7 @@ const layerFaults = Layer.succeed(
   )
 )
 
-export const layer = ({ coreEventTokens, internalTokens }: ServiceTokens) =>
+export const layer = ({ coreEventTokens, internalTokens }: Omit<ServiceTokens, "readTokens">) =>
   Layer.merge(
     layerFaults,
     Layer.effect(

@@ -3,6 +3,7 @@ import { Effect, type Redacted } from "effect"
 import { HttpClient, HttpClientRequest, HttpRouter, HttpServerResponse } from "effect/http"
 import { StartRun } from "../../../domain/CoreProtocol.ts"
 import { isOneOf } from "../../../http/handlers/Authorization.ts"
+import * as BearerTokens from "../../../services/core/BearerTokens.ts"
 import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
 import * as HttpHelpers from "../HttpHelpers.ts"
 import * as BackendClient from "./BackendClient.ts"
@@ -12,10 +13,10 @@ import { silenceSeconds } from "./SignsOfLife.ts"
 export interface CoreOptions {
   /** Without a trailing slash. */
   readonly backendUrl: string
-  /** Sent with every event. */
-  readonly eventToken: Redacted.Redacted
-  /** Required with every call; undefined rejects every call. */
-  readonly token: Redacted.Redacted | undefined
+  /** The first that the service accepts is sent with every event. */
+  readonly eventTokens: ReadonlyArray<Redacted.Redacted>
+  /** One of them is required with every call. */
+  readonly tokens: ReadonlyArray<Redacted.Redacted>
   /** The only origin to which events and their token are sent; undefined allows any port of loopback. */
   readonly eventsOrigin: string | undefined
 }
@@ -37,16 +38,17 @@ const receiptOf = (status: number): BuiltinCore.Receipt => {
   return status === 413 || status === 422 ? "invalid" : "unwanted"
 }
 
-const makeReport = ({ eventToken }: CoreOptions, http: HttpClient.HttpClient): BuiltinCore.Report<StartRun> =>
-  Effect.fnUntraced(function*({ events_url }, event) {
-    const { status } = yield* HttpClientRequest.post(events_url).pipe(
-      HttpClientRequest.bearerToken(eventToken),
-      HttpClientRequest.bodyJsonUnsafe(event),
-      http.execute,
-      // Reading the body frees the connection for reuse.
-      Effect.tap((response) => Effect.ignore(BoundedBody.readBytes(response, maxAnswerBytes))),
-      Effect.timeout("10 seconds"),
-      Effect.mapError((cause) => new BuiltinCore.NotReported({ cause }))
+const makeReport = ({ eventTokens }: CoreOptions, http: HttpClient.HttpClient): BuiltinCore.Report<StartRun> => {
+  const withToken = BearerTokens.make(eventTokens)
+  return Effect.fnUntraced(function*({ events_url }, event) {
+    const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post(events_url), event)
+    const { status } = yield* withToken((headers) =>
+      http.execute(HttpClientRequest.setHeaders(request, headers)).pipe(
+        // Reading the body frees the connection for reuse.
+        Effect.tap((response) => Effect.ignore(BoundedBody.readBytes(response, maxAnswerBytes))),
+        Effect.timeout("10 seconds"),
+        Effect.mapError((cause) => new BuiltinCore.NotReported({ cause }))
+      )
     )
     if (status >= 500 || status === 429) return yield* new BuiltinCore.NotReported({ cause: `status ${status}` })
     if (status === 401) {
@@ -56,6 +58,7 @@ const makeReport = ({ eventToken }: CoreOptions, http: HttpClient.HttpClient): B
     }
     return receiptOf(status)
   })
+}
 
 const readRun = HttpHelpers.read(StartRun)
 
@@ -79,8 +82,7 @@ export const layer = (options: CoreOptions) =>
       return HttpServerResponse.empty({ status: (yield* core.stop(runId)) ? 202 : 404 })
     })
 
-    const tokens = options.token === undefined ? [] : [options.token]
-    const handler = HttpHelpers.handler((given) => Effect.sync(() => isOneOf(tokens, given) ? true : undefined))
+    const handler = HttpHelpers.handler((given) => Effect.sync(() => isOneOf(options.tokens, given) ? true : undefined))
     yield* router.add("POST", "/runs", handler(() => start))
     yield* router.add("POST", "/runs/:runId/stop", handler(() => stop))
   }))

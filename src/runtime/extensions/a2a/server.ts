@@ -21,7 +21,11 @@ const routes: ExtensionRoutes = {
 
 const layerSettings = Layer.effect(
   A2aSettings,
-  Effect.map(CoreSettings, ({ publicUrl }) => A2aSettings.of({ publicUrl }))
+  Effect.map(
+    CoreSettings,
+    ({ hasPublicUrl, isProduction, publicUrl }) =>
+      A2aSettings.of({ publicUrl, cardsFollowHost: !isProduction && !hasPublicUrl })
+  )
 )
 
 export const extension: Extension = {

@@ -1,5 +1,5 @@
 /** The operators' REST interface, its sessions and its history. */
-import { Config, Duration, Effect, Layer, Redacted } from "effect"
+import { Config, Duration, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Operator from "../../../http/operator/Operator.ts"
 import { OperatorApi, OperatorGroup } from "../../../http/operator/OperatorApi.ts"
@@ -10,14 +10,14 @@ import * as HistorySql from "../../../services/operator/HistorySql.ts"
 import { Operators } from "../../../services/operator/Operators.ts"
 import { OperatorSessions } from "../../../services/operator/OperatorSessions.ts"
 import * as OperatorStoreSql from "../../../services/operator/OperatorStoreSql.ts"
-import { commaList, duration, optional, parsed, setting, type Values } from "../../../services/timing/Setting.ts"
+import { duration, optional, setting, tokensOrNone, type Values } from "../../../services/timing/Setting.ts"
 import { CoreSettings, type Extension, OwnConnections } from "../../Extension.ts"
 
 export const settings = {
-  readTokens: setting(parsed((text) => commaList(text).map((token) => Redacted.make(token))), {
+  readTokens: setting(tokensOrNone, {
     name: "OPERATOR_READ_TOKENS",
     default: "",
-    meaning: "comma-separated list of bearer tokens that may read the operator interface and change nothing",
+    meaning: "list of bearer tokens that may read the operator interface and the metrics, and change nothing",
     secret: "tokens"
   }),
   // The content is what users wrote, so by default only a development service shows it.
@@ -53,7 +53,7 @@ const layerTokens = ({ readTokens, secureCookie, session }: Values<typeof settin
       ))
   )
 
-const layer = ({ showsContent }: Values<typeof settings>, tokens: ReturnType<typeof layerTokens>) =>
+const layer = ({ showsContent }: Values<typeof settings>, ofOperators: ReturnType<typeof layerTokens>) =>
   Layer.unwrap(Effect.gen(function*() {
     const connections = (yield* OwnConnections).layer(2)
     return Layer.mergeAll(
@@ -64,7 +64,7 @@ const layer = ({ showsContent }: Values<typeof settings>, tokens: ReturnType<typ
       Layer.provide([Operators.layer, OperatorAuthorization.layer]),
       Layer.provide([
         Layer.provide(OperatorStoreSql.layer, connections),
-        tokens,
+        ofOperators,
         Layer.succeed(Operator.ShowsContent, showsContent)
       ])
     )
@@ -74,8 +74,12 @@ export const extension: Extension = {
   settings,
   load: (read) => {
     const values = read(settings)
-    const tokens = layerTokens(values)
-    return { layer: layer(values, tokens), operators: Layer.provide(OperatorAuthorization.layer, tokens) }
+    const ofOperators = layerTokens(values)
+    return {
+      layer: layer(values, ofOperators),
+      operators: Layer.provide(OperatorAuthorization.layer, ofOperators),
+      readTokens: values.readTokens
+    }
   },
   routes: {
     routes: [...Object.values(OperatorGroup.endpoints), ...OperatorAuthorization.sessionRoutes],

@@ -16,7 +16,7 @@ import * as SchedulesSql from "../../../services/schedules/SchedulesSql.ts"
 import * as ScheduleTables from "../../../services/schedules/ScheduleTables.ts"
 import { ScheduleWake } from "../../../services/schedules/ScheduleWake.ts"
 import { TaskBodies } from "../../../services/schedules/TaskBodies.ts"
-import { optional, secret, url, type Values } from "../../../services/timing/Setting.ts"
+import { optional, secrets, setting, url, type Values } from "../../../services/timing/Setting.ts"
 import { CoreSettings, type Extension, OwnConnections } from "../../Extension.ts"
 import * as UndiciTransport from "../../node/UndiciTransport.ts"
 
@@ -26,16 +26,16 @@ export const settings = {
     unset: "unset; an embedded service with its own key mints tokens",
     meaning: "where schedules get a fresh token of their user: `POST {sub, schedule_id}` answers `{token}`"
   }),
-  tokenUrlToken: optional(secret, {
+  tokenUrlTokens: setting(secrets, {
     name: "TOKEN_URL_TOKEN",
-    unset: "unset",
-    meaning: "bearer token sent to `TOKEN_URL`",
+    default: "",
+    meaning: "list of bearer tokens for `TOKEN_URL`: the first that it does not answer with 401 is sent",
     secret: "text"
   })
 }
 
-const sourceOf = Effect.fnUntraced(function*({ tokenUrl, tokenUrlToken }: Values<typeof settings>) {
-  if (tokenUrl !== undefined) return yield* RunTokens.fromUrl(tokenUrl, tokenUrlToken)
+const sourceOf = Effect.fnUntraced(function*({ tokenUrl, tokenUrlTokens }: Values<typeof settings>) {
+  if (tokenUrl !== undefined) return yield* RunTokens.fromUrl(tokenUrl, tokenUrlTokens)
   const { mintToken } = yield* CoreSettings
   if (mintToken === undefined) return undefined
   const mint: RunTokens.Source = (sub) => Effect.map(mintToken(sub), Redacted.make)

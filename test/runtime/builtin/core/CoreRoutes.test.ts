@@ -53,7 +53,7 @@ const makeEvents = Effect.fnUntraced(function*(
       )
     ], { discard: true })
   )
-  const routes = CoreRoutes.layer({ backendUrl, eventToken: token, token, eventsOrigin: service })
+  const routes = CoreRoutes.layer({ backendUrl, eventTokens: [token], tokens: [token], eventsOrigin: service })
   const app = yield* InProcess.toApp(peers)
   const inside = yield* Effect.provide(HttpClient.HttpClient, InProcess.layerClient(app))
   const outside = Context.get(yield* Layer.build(NodeHttpClient.layerUndici), HttpClient.HttpClient)

@@ -1,0 +1,19 @@
+/** Addresses of the service as others see them. */
+import { isLoopback } from "../../http/DevelopmentToken.ts"
+
+export { isLoopback }
+
+const bracketed = (host: string) => host.includes(":") ? `[${host.replaceAll(/^\[|\]$/g, "")}]` : host
+
+/** Whether a host stands for all addresses of a machine, so that no other machine can use it. */
+export const isWildcard = (host: string): boolean =>
+  ["0.0.0.0", "[::]", "[::ffff:0:0]"].includes(URL.parse(`http://${bracketed(host)}`)?.hostname ?? "")
+
+/** Whether a name is one of a container or of a local network. */
+export const isShortName = (host: string): boolean => !/[.:]/.test(host) && !isLoopback(host)
+
+/** The URL of a port of this machine, as processes on it reach the port. */
+export const localUrl = (host: string, port: number): string => {
+  const reachable = !isWildcard(host) ? bracketed(host) : host.includes(":") ? "[::1]" : "127.0.0.1"
+  return `http://${reachable}:${port}`
+}
