@@ -216,11 +216,15 @@ export const tokens: Reader<readonly [Redacted.Redacted, ...Array<Redacted.Redac
 export const tokensOrNone: Reader<ReadonlyArray<Redacted.Redacted>> = parsed((text) => commaList(text).map(sendable))
 
 /**
- * The secrets of a list that once was a single one, the first of which is used first. Since that one may hold a comma, the whole
- * text is the last of them.
+ * The secrets of a list that once was a single one; the first is used first. A comma within a secret of several is written as %2C.
+ * Since a single one may hold commas too, the whole text is the last secret.
  */
 export const secretsOf = (text: string): readonly [string, ...Array<string>] => {
-  const [first = text, ...rest] = new Set([...commaList(text), text])
+  const parts = commaList(text)
+  const [first = text, ...rest] = new Set([
+    ...(parts.length > 1 ? parts.map((part) => part.replaceAll(/%2c/gi, ",")) : parts),
+    text
+  ])
   return [first, ...rest]
 }
 
