@@ -3,6 +3,7 @@ import { assert, describe, it, onTestFinished } from "vitest"
 import { fileName, ScriptedBackend } from "../../kit/ScriptedBackend.ts"
 import { complete, interrupt, report, turnOf } from "../../kit/ScriptedCore.ts"
 import { eventually, mint } from "../../kit/Service.ts"
+import { send, strangersTo } from "../../kit/strangers.ts"
 import { expectQuiet, use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
 import { all, atOnce, clientOf, clientTools, messageOf, revision } from "./A2a.ts"
@@ -466,6 +467,16 @@ describe("3.6 versions", () => {
 
 describe("8 cards", () => {
   const card = (path: string, headers = {}) => fetch(`${service.url}${path}/.well-known/agent-card.json`, { headers })
+
+  it("name the Host of a request of this machine, and of no other", async () => {
+    const { port } = new URL(service.url)
+    const addressIn = async (headers: Readonly<Record<string, string>>) =>
+      /"url":"([^"]+)"/.exec(await send(service.url, "/.well-known/agent-card.json", headers))?.[1]
+    assert.strictEqual(await addressIn({ host: "localhost:8080" }), "http://localhost:8080/a2a")
+    for (const headers of strangersTo(port)) {
+      assert.strictEqual(await addressIn(headers), `${service.url}/a2a`, JSON.stringify(headers))
+    }
+  })
 
   it("8.2 and 8.6 give the card of each model without a token, once per version of it", async () => {
     const plain = await card("")
