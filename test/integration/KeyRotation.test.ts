@@ -54,10 +54,10 @@ const { core } = system
 let nodes: ReadonlyArray<Service> = [system.service, await system.startNode()]
 
 const respond = core.respond
-let refused = 0
+const traffic = { isOver: false, completed: 0, refused: 0 }
 core.respond = (request, response) => {
   if (request.headers["authorization"] === `Bearer ${used.CORE_TOKEN}`) return respond(request, response)
-  refused += 1
+  traffic.refused += 1
   return response.writeHead(401).end()
 }
 core.onStart = (run) => {
@@ -72,8 +72,6 @@ core.onStart = (run) => {
 }
 
 const failures: Array<string> = []
-let isOver = false
-let completed = 0
 
 /** Requests in flight of each node, for which a load balancer waits before the node stops. */
 const inFlight = new Map<Service, number>()
@@ -88,7 +86,7 @@ const send = async (method: string, path: string, bearer: string, body?: unknown
 }
 
 const client = async (sub: string) => {
-  while (!isOver) {
+  while (!traffic.isOver) {
     // A session of the user begins with a token of the moment.
     const user = await mint(sub)
     const input = [{ type: "text", text: "Why?" }]
@@ -100,7 +98,7 @@ const client = async (sub: string) => {
     )
     if (task.status !== "completed") failures.push(`${task.status}: ${task.error}`)
     await send("GET", "/internal/metrics", used.INTERNAL_TOKENS)
-    completed += 1
+    traffic.completed += 1
   }
 }
 
@@ -115,24 +113,24 @@ const replace = async (secrets: Secrets) => {
     await eventually(async () => inFlight.get(node) ?? 0, (count) => count === 0)
     await node.stop()
   }
-  const before = completed
-  await eventually(async () => completed, (count) => count >= before + 10, 30_000)
+  const before = traffic.completed
+  await eventually(async () => traffic.completed, (count) => count >= before + 10, 30_000)
 }
 
 it("no request, event or run fails while all secrets are rotated", async () => {
   const clients = ["ann", "bea", "cid"].map((sub) => client(sub).catch((error) => failures.push(String(error))))
   // The core knows only one token, so the nodes try both.
   await replace({ ...both(old, next), CORE_TOKEN: `${next.CORE_TOKEN},${old.CORE_TOKEN}` })
-  assert.isAbove(refused, 0)
+  assert.isAbove(traffic.refused, 0)
   // Tokens of users end before their key is withdrawn.
   used = next
   await replace(both(next, old))
   await replace(next)
-  isOver = true
+  traffic.isOver = true
   await Promise.all(clients)
   for (const node of nodes) await node.stop()
   assert.deepStrictEqual(failures, [])
-  assert.isAbove(completed, 30)
+  assert.isAbove(traffic.completed, 30)
 }, 240_000)
 
 it("afterwards the old secrets open nothing", async () => {

@@ -128,7 +128,7 @@ export const settings = {
     name: "CORE_EVENT_TOKENS",
     unset: "`INTERNAL_TOKENS`",
     meaning:
-      "list of bearer tokens accepted for the events of runs and nothing else, where `INTERNAL_TOKENS` are then refused; a core served alone sends the first",
+      "list of bearer tokens accepted for the events of runs and nothing else, where `INTERNAL_TOKENS` are then refused; a core served alone sends the first that is accepted",
     requiredBy: ["core"],
     alternatives: ["INTERNAL_TOKENS"],
     secret: "tokens"

@@ -1,8 +1,11 @@
 /** What files, shells and Kubernetes add to the values of variables. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import * as fs from "node:fs"
+import * as path from "node:path"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
 import { all } from "../../../src/runtime/config/settings.ts"
+import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
 import { useDirectory } from "../../kit/suite.ts"
 
 const DATA_DIR = useDirectory()
@@ -61,6 +64,17 @@ it.effect("a blank value, and one of empty quotes, is the same as none", () =>
     const { dataDir: _2, extensions: _3, warnings: _4, ...usual } = yield* load({})
     assert.deepStrictEqual(JSON.stringify(config), JSON.stringify(usual))
     assert.deepStrictEqual(warnings, [])
+  }))
+
+it.effect("an empty file of DATA_DIR is named: an empty token would accept requests without one", () =>
+  Effect.gen(function*() {
+    const directory = temporaryDirectory()
+    yield* Effect.addFinalizer(() => Effect.sync(() => removeDirectory(directory)))
+    for (const name of ["internal-token", "core-token", "jwt-secret", "encryption-key"]) {
+      fs.writeFileSync(path.join(directory, name), "\n")
+      assert.include(yield* messageOf({ DATA_DIR: directory }), `${path.join(directory, name)} is empty: restore it`)
+      fs.rmSync(path.join(directory, name))
+    }
   }))
 
 it.effect("production is production also with a line break", () =>
