@@ -14,7 +14,16 @@ import { rolldown } from "rolldown"
 import { nodeProblem } from "../../src/runtime/Version.ts"
 import { internalToken, mint } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
-import { callModel, createLarge, installProduction, readDocuments, secondsOf, sizeOf, startOften } from "./installed.ts"
+import {
+  callModel,
+  createLarge,
+  installProduction,
+  readDocuments,
+  secondsOf,
+  sizeOf,
+  startOften,
+  useOlderEffect
+} from "./installed.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
 const modules = path.join(root, "node_modules")
@@ -190,6 +199,9 @@ try {
     say(`TypeScript on ${version}`, run(node, ["out/promise.js"], user, env))
   }
   say("Effect and RPC client", run(process.execPath, ["out/effect.js"], user, env))
+  const [oldest = ""] =
+    /[\d.]+/.exec(JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8")).peerDependencies.effect) ?? []
+  say(`the same with effect ${oldest}`, useOlderEffect(path.join(folder, "older"), oldest, tarballs, env))
 
   const command = path.join(user, "node_modules/.bin/async-task-service")
   say(

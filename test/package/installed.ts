@@ -105,3 +105,25 @@ export const readDocuments = async (service: Service) => {
   }
   return Object.keys(documents).join(" ")
 }
+
+/** The Effect clients in a program that has an older `effect`, which is then the only one. */
+export const useOlderEffect = (
+  directory: string,
+  version: string,
+  tarballs: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>>
+) => {
+  const run = (command: string, args: ReadonlyArray<string>) =>
+    execFileSync(command, args, { cwd: directory, encoding: "utf8", env: { ...process.env, ...env } }).trim()
+  const user = path.join(import.meta.dirname, "user")
+  fs.mkdirSync(directory)
+  for (const name of ["effect.ts", "package.json"]) fs.copyFileSync(path.join(user, name), path.join(directory, name))
+  const { compilerOptions } = JSON.parse(fs.readFileSync(path.join(user, "tsconfig.json"), "utf8"))
+  fs.writeFileSync(path.join(directory, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["effect.ts"] }))
+  run("npm", ["install", "--silent", "--no-audit", "--no-fund", "--omit=optional", `effect@${version}`, ...tarballs])
+  const copies = fs.globSync("**/node_modules/effect/package.json", { cwd: directory })
+  const versions = copies.map((file) => JSON.parse(fs.readFileSync(path.join(directory, file), "utf8")).version)
+  if (versions.join() !== version) throw new Error(`effect is installed as ${versions.join()}`)
+  run(process.execPath, [path.resolve(import.meta.dirname, "../../node_modules/typescript/bin/tsc"), "-p", "."])
+  return run(process.execPath, ["out/effect.js"])
+}

@@ -1,6 +1,5 @@
 /** The Effect client of the public interface: the HttpApi client with `waitFor`, `run` and `events` like the Promise client. */
 import { Context, Duration, Effect, Layer, Predicate, type Redacted, Schedule, Schema, Stream } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { Sse } from "effect/encoding"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
@@ -15,6 +14,7 @@ import type { UploadedFileView } from "../contract/FileSchemas.ts"
 import { TaskEventView, type TaskView, type WatchedEventView } from "../contract/TaskSchemas.ts"
 import { UsageApi } from "../contract/UsageApi.ts"
 import { textChanges } from "./promise/TextChanges.ts"
+import { randomId } from "./promise/Transport.ts"
 
 export interface TaskServiceOptions {
   /** Base URL of the service, as in `https://tasks.example.com`. */
@@ -50,7 +50,6 @@ const messageOf = (error: unknown): string =>
 
 /** Sends the token, adds an `Idempotency-Key` where the service accepts one, and retries. */
 export const makeHttp = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions) {
-  const random = yield* SecureRandom.SecureRandom
   return (yield* HttpClient.HttpClient).pipe(
     HttpClient.mapRequest(HttpClientRequest.prependUrl(baseUrl)),
     HttpClient.mapRequestEffect((request) =>
@@ -58,7 +57,7 @@ export const makeHttp = Effect.fnUntraced(function*({ baseUrl, token }: TaskServ
     ),
     HttpClient.mapRequestEffect((request) =>
       isIdempotent(request) && request.headers["idempotency-key"] === undefined
-        ? Effect.map(random.uuidV4(), (key) => HttpClientRequest.setHeader(request, "idempotency-key", key))
+        ? Effect.sync(() => HttpClientRequest.setHeader(request, "idempotency-key", randomId()))
         : Effect.succeed(request)
     ),
     HttpClient.retryTransient({ times: 2, schedule: retrySchedule })
@@ -255,6 +254,5 @@ const isRefusal = (error: unknown) =>
 export class TaskService extends Context.Service<TaskService, Effect.Success<ReturnType<typeof make>>>()(
   "async-task-service/http/client/EffectTaskClient/TaskService"
 ) {
-  static readonly layer = (options: TaskServiceOptions) =>
-    Layer.effect(TaskService, make(options)).pipe(Layer.provide(SecureRandom.layerWebCrypto))
+  static readonly layer = (options: TaskServiceOptions) => Layer.effect(TaskService, make(options))
 }

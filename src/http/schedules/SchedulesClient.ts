@@ -1,6 +1,5 @@
 /** Exports of `async-task-service/schedules`: the Effect client of schedules, and their groups of `HttpApi` and RPC. */
 import { Context, Effect, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { HttpApiClient } from "effect/http-api"
 import { makeHttp, type TaskServiceOptions } from "../client/EffectTaskClient.ts"
 import { SchedulesApi } from "./SchedulesApi.ts"
@@ -18,6 +17,5 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
 export class ScheduleService extends Context.Service<ScheduleService, Effect.Success<ReturnType<typeof make>>>()(
   "async-task-service/http/schedules/SchedulesClient/ScheduleService"
 ) {
-  static readonly layer = (options: TaskServiceOptions) =>
-    Layer.effect(ScheduleService, make(options)).pipe(Layer.provide(SecureRandom.layerWebCrypto))
+  static readonly layer = (options: TaskServiceOptions) => Layer.effect(ScheduleService, make(options))
 }
