@@ -7,8 +7,8 @@ import * as fs from "node:fs"
 const file = "package.json"
 const kept = "node_modules/.cache/package.json"
 
-/** What the test kit imports besides `effect`. */
-const libraries = ["jose"]
+/** What the test kit imports besides `effect`; their peers take any `effect` that ours takes. */
+const libraries = ["@effect/sql-pg", "jose"]
 
 if (process.argv[2] === "restore") {
   fs.renameSync(kept, file)
