@@ -166,7 +166,8 @@ const warningsOf = (given: Given, part: ServedPart) => {
 
 /** What differs between the variables and what is read of them. */
 const cleaningWarnings = (environment: Variables, serviceLinks: ReadonlyArray<string>) => {
-  const known = new Set(all.map(({ name }) => name))
+  // A file in PEM ends with a line break.
+  const known = new Set(all.filter(({ isMultiline }) => isMultiline !== true).map(({ name }) => name))
   const names = Setting.cleaned(environment).filter((name) => known.has(name))
   return [
     ...(names.length === 0 ? [] : [`blanks, line breaks or quotes around ${names.join(", ")} are ignored`]),

@@ -1,6 +1,7 @@
 /** What files, shells and Kubernetes add to the values of variables. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { generateKeyPairSync } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
@@ -75,6 +76,13 @@ it.effect("an empty file of DATA_DIR is named: an empty token would accept reque
       assert.include(yield* messageOf({ DATA_DIR: directory }), `${path.join(directory, name)} is empty: restore it`)
       fs.rmSync(path.join(directory, name))
     }
+  }))
+
+it.effect("no warning names a PEM that ends with a line break, as its file does", () =>
+  Effect.gen(function*() {
+    const { publicKey } = generateKeyPairSync("ed25519")
+    const JWT_PUBLIC_KEY = String(publicKey.export({ format: "pem", type: "spki" }))
+    assert.isEmpty((yield* load({ JWT_PUBLIC_KEY })).warnings)
   }))
 
 it.effect("production is production also with a line break", () =>
