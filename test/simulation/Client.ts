@@ -51,13 +51,13 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     if (result._tag === "Success") yield* recorder.violated(`${node.name} takes ${principal.tokenId}, which is revoked`)
   })
 
-  const created = Effect.fnUntraced(function*(uuid: TaskId, seconds: number, startedAt: number) {
+  const created = Effect.fnUntraced(function*(uuid: TaskId, seconds: number, startedAt: number, isHooked: boolean) {
     if (acknowledged.has(uuid)) return
     const task = yield* reads.get(uuid)
     if (task._tag === "None") return yield* recorder.violated(`${uuid} was acknowledged and does not exist`)
     const { createdAt } = task.value
     if (createdAt / 1000 < startedAt - 1) yield* recorder.violated(`${uuid} is older than the request that made it`)
-    acknowledged.set(uuid, { uuid, user, createdAt, limit: seconds * 1000 })
+    acknowledged.set(uuid, { uuid, user, createdAt, limit: seconds * 1000, isHooked })
     seenOf(world, uuid).tokens.add(caller.principal.tokenId)
     mine.push(uuid)
   })
@@ -82,7 +82,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
         yield* say(`creates ${uuid}, for ${seconds} s${claim === undefined ? "" : `, with ${claim.key}`}`)
         if (first !== undefined && first !== uuid) yield* recorder.violated(`${claim?.key} made ${first} and ${uuid}`)
         first = uuid
-        yield* created(uuid, seconds, startedAt)
+        yield* created(uuid, seconds, startedAt, body.callback_url !== null)
         if (claim === undefined || dice.chance(0.7)) return
       } else if (result !== undefined) {
         yield* say(`may not create: ${result.failure._tag}`)

@@ -9,6 +9,7 @@ import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
 import type { TaskReads } from "../../src/services/store/TaskReads.ts"
 import type { TaskScans } from "../../src/services/store/TaskScans.ts"
 import type { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import type { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import type { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
 import type { CommitOptions } from "./Batches.ts"
 
@@ -20,6 +21,7 @@ export interface Mutation {
   readonly reads?: (reads: TaskReads["Service"]) => TaskReads["Service"]
   readonly scans?: (scans: TaskScans["Service"]) => TaskScans["Service"]
   readonly stops?: (stops: StopOutbox["Service"]) => StopOutbox["Service"]
+  readonly webhooks?: (store: WebhookStore["Service"]) => WebhookStore["Service"]
   readonly batches?: (options: CommitOptions) => CommitOptions
   readonly actors?: Layer.Layer<TaskActors, never, TaskActors>
 }
@@ -159,6 +161,19 @@ export const mutations = {
           maxActive,
           claim
         )
+    })
+  },
+  "webhooks that are owed and never stored": {
+    writes: (writes) => ({
+      ...writes,
+      create: (task, maxActive, claim) => writes.create({ ...task, callbackUrl: null }, maxActive, claim)
+    })
+  },
+  "a webhook that is given up after its first failure": {
+    webhooks: (store) => ({
+      ...store,
+      recordOutcomes: (outcomes) =>
+        store.recordOutcomes(outcomes.map((outcome) => ({ ...outcome, nextAttemptAt: null })))
     })
   },
   "revoked tokens that are still accepted": { check: () => Effect.void },

@@ -183,7 +183,7 @@ export const start = Effect.fnUntraced(function*(
     withMutation(TaskScans, mutation.scans),
     withMutation(TaskRetention),
     withMutation(StopOutbox, mutation.stops),
-    withMutation(WebhookStore),
+    withMutation(WebhookStore, mutation.webhooks),
     withMutation(RevocationRepository, mutation.revocations),
     world.shards === undefined
       ? Layer.merge(Layer.succeedContext(world.notifications), TaskOwnership.layerAlone)

@@ -2,7 +2,7 @@
 import { Effect, Option } from "effect"
 import * as Limits from "../../src/domain/Limits.ts"
 import { toText } from "../../src/domain/OpaqueJson.ts"
-import { deliveryId, sendsWebhook } from "../../src/domain/Webhook.ts"
+import { deliveryId } from "../../src/domain/Webhook.ts"
 import { DeliveryError } from "../../src/services/webhooks/WebhookSender.ts"
 import type { World } from "./World.ts"
 
@@ -27,16 +27,19 @@ export const receive = (
 export const isQuiet = ({ tables }: World) =>
   Effect.sync(() => [...tables.deliveries.values()].every(({ dueAt }) => dueAt === null))
 
+/** The statuses that are delivered. */
+const delivered = new Set<string>(["interrupted", "completed", "failed", "canceled"])
+
 /**
- * Checks the webhook invariant: at most five POSTs of a delivery, all with the same bytes, and no delivery stays
- * pending.
+ * Checks the webhook invariant: a task with a callback URL has one delivery for each interrupt and for its end, each of which is
+ * received, or was tried five times; at most five POSTs of a delivery, all with the same bytes; no delivery stays pending.
  */
 export const check = Effect.fnUntraced(function*({ acknowledged, posts, reads, recorder, webhooks }: World) {
-  for (const { uuid } of acknowledged.values()) {
+  for (const { isHooked, uuid } of acknowledged.values()) {
     const deliveries = yield* webhooks.ofTask(uuid)
     const events = yield* reads.eventsAfter(uuid, -1, 1000)
-    const expected = events.filter(({ status }) => sendsWebhook(status))
-    if (deliveries.length > 0 && deliveries.length !== expected.length) {
+    const expected = isHooked ? events.filter(({ status, type }) => delivered.has(status) && type !== "Created") : []
+    if (deliveries.length !== expected.length) {
       yield* recorder.violated(`${uuid} has ${deliveries.length} deliveries instead of ${expected.length}`)
     }
     for (const delivery of deliveries) {
@@ -44,6 +47,9 @@ export const check = Effect.fnUntraced(function*({ acknowledged, posts, reads, r
       const got = posts.get(id) ?? []
       if (delivery.attempts.length > Limits.webhookAttempts || got.length > delivery.attempts.length) {
         yield* recorder.violated(`${id} was sent ${got.length} times in ${delivery.attempts.length} attempts`)
+      }
+      if (delivery.state === "failed" && delivery.attempts.length < Limits.webhookAttempts) {
+        yield* recorder.violated(`${id} was given up after ${delivery.attempts.length} attempts`)
       }
       if (delivery.state === "pending") yield* recorder.violated(`${id} stays pending`)
       if (delivery.state === "delivered" && got.length === 0) yield* recorder.violated(`${id} was never received`)

@@ -36,6 +36,8 @@ export interface Acknowledged {
   readonly createdAt: Timestamp
   /** Milliseconds. */
   readonly limit: number
+  /** Whether it was created with a callback URL. */
+  readonly isHooked: boolean
   /** The end of the task as a client or the core learned it. */
   ended?: { readonly status: TaskStatus; readonly error: string | null | undefined; readonly at: number }
 }
