@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
+import { Client } from "pg"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { openDatabase } from "../kit/databases.ts"
 import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
@@ -78,46 +79,62 @@ describe("SIGTERM", () => {
     const settings = { DATABASE_URL: database.url, CORE_URL: core.url }
     const port = await freePort()
     const first = await Service.start(settings, port)
-    const token = await mint("drained")
-    const { uuid } = (await first.create(token, "x")).body
-    const run = await core.run(uuid)
+    const tokens = await Promise.all(["drained", "drained-2", "drained-3"].map((sub) => mint(sub)))
+    const session = new Client(database.directUrl)
+    await session.connect()
+    onTestFinished(() => session.end())
+    // The creates wait for this lock while the service is told to stop.
+    await session.query("BEGIN; LOCK TABLE tasks IN SHARE MODE")
+    const creates = tokens.map((token) => first.create(token, "x"))
+    const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    await eventually(async () => database.query(waiting), ({ length }) => length > 0)
     const stopping = first.stop()
+    const isListening = () => fetch(`${first.url}/healthz`).then(() => true, () => false)
+    await eventually(isListening, (listening) => !listening)
     const started = performance.now()
+    await session.query("COMMIT")
+    const answers = await Promise.all(creates)
+    assert.deepStrictEqual(answers.map(({ status }) => status), [201, 201, 201], first.output)
     await stopping
     assert.isBelow(performance.now() - started, 5000)
     assert.strictEqual(first.process.exitCode, 0, first.output)
+    const [{ body: { uuid } } = assert.fail()] = answers
+    const [token = ""] = tokens
+    const run = await core.run(uuid)
+    core.runs.length = 0
     const second = await use(Service.start(settings, port), onTestFinished)
-    const again = await eventually(
-      async () => core.runs.filter(({ task_id }) => task_id === uuid),
-      (runs) => runs.length === 2
-    )
-    assert.strictEqual(again[1]?.run_id, run.run_id)
+    assert.strictEqual((await core.run(uuid)).run_id, run.run_id)
     await complete(run, "late but welcome")
     assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
   })
 })
 
 describe("SIGTERM under load", () => {
-  it("is not delayed by clients that never pause", async () => {
-    const service = await Service.start({ DATABASE_URL: database.url })
-    let answers = 0
+  it("is not delayed by clients that never pause, and answers every request that it carries out", async () => {
+    const own = await use(openDatabase(), onTestFinished)
+    const service = await Service.start({ DATABASE_URL: own.url, CORE_URL: core.url, MAX_ACTIVE_TASKS: "1000000" })
+    const token = await mint("insistent")
+    const acknowledged: Array<string> = []
+    const unanswered: Array<unknown> = []
     const insist = async (): Promise<void> => {
-      try {
-        for (;;) {
-          assert.strictEqual((await fetch(`${service.url}/healthz`)).status, 200)
-          answers++
-        }
-      } catch (error) {
-        // The service has ended; no accepted request failed.
-        assert.instanceOf(error, TypeError)
+      for (;;) {
+        const answer = await service.create(token, "x").catch((error: unknown) => void unanswered.push(error))
+        if (answer === undefined) return
+        assert.strictEqual(answer.status, 201, JSON.stringify(answer.body))
+        acknowledged.push(answer.body.uuid)
       }
     }
-    const clients = Promise.all(Array.from({ length: 4 }, insist))
-    await eventually(async () => answers, (count) => count > 100)
+    const clients = Promise.all(Array.from({ length: 8 }, insist))
+    await eventually(async () => acknowledged.length, (count) => count > 100)
     const started = performance.now()
     await service.stop()
     assert.isBelow(performance.now() - started, 5000)
     await clients
+    assert.strictEqual(service.process.exitCode, 0, service.output)
+    // A request without a response, of each client the last, has had no effect: it did not begin.
+    assert.lengthOf(unanswered, 8)
+    const stored = await own.query<{ uuid: string }>("SELECT uuid FROM tasks")
+    assert.sameMembers(acknowledged, stored.map(({ uuid }) => uuid))
   })
 })
 
