@@ -196,7 +196,7 @@ const retries = (gateway: Gateway) => {
 
 const retention = (door: Door) => {
   it("keeps completed, failed and canceled tasks for the retention, then deletes them; no active task", async () => {
-    const gateway = await Gateway.start(door, { retention: door.retention })
+    const gateway = await Gateway.start(door, "retention")
     try {
       const ended = await Promise.all(
         (["completed", "failed", "canceled"] as const).map((status) => hold(gateway, status))

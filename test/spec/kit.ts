@@ -7,11 +7,8 @@ export const kit: Door = {
   acceptance: 30,
   limit: 20,
   retention: 30 * 86_400,
-  start: async ({ acceptance, retention } = {}) => {
-    const service = await createTestService({
-      ...(acceptance === undefined ? {} : { acceptanceTimeout: `${acceptance} seconds` }),
-      ...(retention === undefined ? {} : { retention: `${retention} seconds` })
-    })
+  start: async () => {
+    const service = await createTestService()
     service.core.behave("silent")
     const run = async (uuid: string, earlier?: Run): Promise<Run> => {
       const { runId, taskId } = await service.core.runOf(uuid)

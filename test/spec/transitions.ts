@@ -226,7 +226,7 @@ export const transitions = (door: Door) => {
 
   describe("a core that does not confirm", () => {
     it("fails the pending task when the acceptance time-out has passed, and no other", async () => {
-      const gateway = await Gateway.start(door, { acceptance: door.acceptance })
+      const gateway = await Gateway.start(door, "acceptance")
       try {
         assert.lengthOf(await checkRow(gateway, "not accepted in time", door), 6)
       } finally {
