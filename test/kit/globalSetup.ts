@@ -1,7 +1,8 @@
 /**
  * One real Postgres for a whole run of the integration tests; each suite makes a database of its own in it. The service is bundled
  * once, as for the package, because from the sources each of its hundreds of starts takes twice the time.
- * POSTGRES_BINARIES selects other binaries than the installed ones, and POSTGRES_POOLER=transaction connects through PgBouncer.
+ * TEST_SERVICE names a bundle that exists; a run of suites that start no service needs none, so any text will do. POSTGRES_BINARIES
+ * selects other binaries than the installed ones, and POSTGRES_POOLER=transaction connects through PgBouncer.
  */
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { execFileSync } from "node:child_process"
@@ -30,7 +31,7 @@ const buildService = () => {
 
 const setup = async ({ provide }: TestProject) => {
   // Inherited by the workers, which start after this.
-  process.env["TEST_SERVICE"] = buildService()
+  process.env["TEST_SERVICE"] ??= buildService()
   const scope = Scope.makeUnsafe()
   const directory = temporaryDirectory()
   const isPooled = process.env["POSTGRES_POOLER"] === "transaction"

@@ -1,0 +1,123 @@
+/**
+ * Plants bugs of one line, one at a time, in a copy of the tree, and runs the suite that must find each: `npm run mutants`. A bug that
+ * no test finds survives and fails the run. `-- TEXT` plants those whose name or file contains it.
+ */
+import { spawnSync } from "node:child_process"
+import * as fs from "node:fs"
+import { tmpdir } from "node:os"
+import * as path from "node:path"
+import { type Mutant, mutants } from "./mutants.ts"
+
+/** Suites that start no service, for which none is bundled. */
+const inProcess = new Set(["test/integration/TaskStoreSql.test.ts", "test/integration/CommitBatches.test.ts"])
+
+const root = path.resolve(import.meta.dirname, "../..")
+
+interface Result {
+  /** Titles of the tests that failed. */
+  readonly failed: ReadonlyArray<string>
+  readonly passed: number
+  readonly output: string
+}
+
+/** All files that git knows or would add. Packages are those of the tree. */
+const copyTree = (directory: string) => {
+  const listed = spawnSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root })
+  for (const file of listed.stdout.toString().split("\0").filter((name) => name !== "")) {
+    const from = path.join(root, file)
+    if (!fs.existsSync(from)) continue
+    fs.mkdirSync(path.dirname(path.join(directory, file)), { recursive: true })
+    fs.copyFileSync(from, path.join(directory, file))
+  }
+  fs.symlinkSync(path.join(root, "node_modules"), path.join(directory, "node_modules"))
+}
+
+const run = (directory: string, { by: [project, file, title] }: Pick<Mutant, "by">): Result => {
+  const report = path.join(directory, "mutants.json")
+  fs.rmSync(report, { force: true })
+  const args = [
+    "node_modules/vitest/vitest.mjs",
+    "run",
+    "--project",
+    project,
+    "--reporter=json",
+    `--outputFile=${report}`
+  ]
+  const { stderr, stdout } = spawnSync(
+    process.execPath,
+    [...args, file, ...(title === undefined ? [] : ["-t", title])],
+    {
+      cwd: directory,
+      env: { ...process.env, ...(inProcess.has(file) ? { TEST_SERVICE: "none" } : {}) },
+      encoding: "utf8",
+      maxBuffer: 1e9
+    }
+  )
+  const output = `${stdout}${stderr}`
+  if (!fs.existsSync(report)) return { failed: [], passed: 0, output }
+  const { numPassedTests, testResults } = JSON.parse(fs.readFileSync(report, "utf8")) as {
+    readonly numPassedTests: number
+    readonly testResults: ReadonlyArray<{
+      readonly assertionResults: ReadonlyArray<{ readonly status: string; readonly fullName: string }>
+    }>
+  }
+  const failed = testResults.flatMap(({ assertionResults }) =>
+    assertionResults.flatMap(({ fullName, status }) => status === "failed" ? [fullName] : [])
+  )
+  return { failed, passed: numPassedTests, output }
+}
+
+const tail = (output: string) => output.trimEnd().split("\n").slice(-30).map((line) => `    ${line}`).join("\n")
+
+/** Plants the mutant, runs its suite and restores the file. Returns what is wrong with the mutant or its suite, if anything. */
+const plant = (directory: string, mutant: Mutant): string | undefined => {
+  const file = path.join(directory, mutant.file)
+  const text = fs.readFileSync(file, "utf8")
+  const places = text.split(mutant.from).length - 1
+  if (places !== 1) return `its text occurs ${places} times in ${mutant.file}: update the mutant`
+  fs.writeFileSync(file, text.replace(mutant.from, () => mutant.to))
+  try {
+    const { failed, output, passed } = run(directory, mutant)
+    if (failed.length > 0) {
+      console.log(`found     ${mutant.name}\n          by ${failed[0]}`)
+      return undefined
+    }
+    return passed > 0
+      ? `it survives ${mutant.by.join(" ")}`
+      : `no test ran, so none found it: choose one that fails no suite as a whole\n${tail(output)}`
+  } finally {
+    fs.writeFileSync(file, text)
+  }
+}
+
+const keyOf = ({ by }: Mutant) => by.join(" ")
+
+const directory = fs.mkdtempSync(path.join(tmpdir(), "mutants-"))
+// Postgres may run as another user.
+fs.chmodSync(directory, 0o755)
+const [wanted = ""] = process.argv.slice(2)
+const chosen = mutants.filter(({ file, name }) => name.includes(wanted) || file.includes(wanted))
+let problems = 0
+const report = (subject: string, problem: string) => {
+  problems += 1
+  console.log(`PROBLEM   ${subject}: ${problem}`)
+}
+try {
+  copyTree(directory)
+  for (const [key, group] of Map.groupBy(chosen, keyOf)) {
+    // A suite that fails anyway finds nothing.
+    const { failed, output, passed } = run(directory, group[0]!)
+    if (failed.length > 0 || passed === 0) {
+      report(key, `the suite fails without a planted bug: ${failed[0] ?? "no test ran"}\n${tail(output)}`)
+      continue
+    }
+    for (const mutant of group) {
+      const problem = plant(directory, mutant)
+      if (problem !== undefined) report(mutant.name, problem)
+    }
+  }
+} finally {
+  fs.rmSync(directory, { recursive: true, force: true })
+}
+console.log(`\n${chosen.length} bugs planted, ${problems} problems`)
+process.exitCode = problems === 0 && chosen.length > 0 ? 0 : 1

@@ -1,0 +1,463 @@
+/** Bugs of one line. Each names the suite that must find it: project, file, and part of the titles of its tests. */
+
+export interface Mutant {
+  readonly name: string
+  readonly file: string
+  /** Occurs once in the file. */
+  readonly from: string
+  readonly to: string
+  readonly by: readonly [project: "unit" | "integration", file: string, title?: string]
+}
+
+type Place = readonly [name: string, from: string, to: string, by: Mutant["by"]]
+
+const kit = (title: string) => ["unit", "test/Spec.test.ts", title] as const
+const node = (title: string) => ["integration", "test/integration/Spec.test.ts", title] as const
+const store = (title: string) => ["integration", "test/integration/TaskStoreSql.test.ts", title] as const
+const nodes = (title: string) => ["integration", "test/integration/CommitBatches.test.ts", title] as const
+const unit = (file: string) => ["unit", `test/${file}`] as const
+const integration = (file: string, title?: string) =>
+  title === undefined
+    ? ["integration", `test/integration/${file}`] as const
+    : ["integration", `test/integration/${file}`, title] as const
+
+const withoutIssue = "moment of issue"
+
+const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
+  "src/domain/Task.ts": [
+    [
+      "an interrupted task accepts Completed",
+      `    ToolResultsSubmitted: "processing",`,
+      `    ToolResultsSubmitted: "processing", Completed: "completed",`,
+      kit("a trigger")
+    ],
+    [
+      "a pending task can be canceled by its user",
+      `    AcceptanceExpired: "failed",`,
+      `    AcceptanceExpired: "failed", Canceled: "canceled",`,
+      kit("a trigger")
+    ],
+    [
+      "an acceptance that comes late fails a processing task",
+      `  processing: {\n    Progressed`,
+      `  processing: {\n    AcceptanceExpired: "failed",\n    Progressed`,
+      unit("domain/Task.test.ts")
+    ],
+    [
+      "no stop request after a time limit",
+      `  TimeLimitExceeded: "time_limit_exceeded",`,
+      "",
+      kit("time limit")
+    ],
+    [
+      "a run of a revoked token may complete",
+      `new Set(["Accepted", "Progressed", "Interrupted", "Completed"])`,
+      `new Set(["Accepted", "Progressed", "Interrupted"])`,
+      unit("services/store/TaskStoreMemory.test.ts")
+    ]
+  ],
+  "src/domain/TaskChange.ts": [
+    ["the reason of a cancel is lost", "      return event.reason\n", "      return null\n", kit("a trigger")],
+    [
+      "partial output is lost when a time limit ends the task",
+      `turn: "turn" in event ? event.turn : null,`,
+      `turn: "turn" in event ? event.turn : event._tag === "TimeLimitExceeded" ? ("null" as never) : null,`,
+      kit("partial output")
+    ]
+  ],
+  "src/services/store/Functions.ts": [
+    [
+      "creates of one user do not wait for each other",
+      "PERFORM pg_advisory_xact_lock(hashtextextended('async-task-service:' || sub, 0)) FROM unnest(p_sub) AS sub;",
+      "PERFORM 1;",
+      nodes("creates of one user")
+    ],
+    [
+      "a sixth active task",
+      "ELSIF active >= p_max_active[n] THEN",
+      "ELSIF active > p_max_active[n] THEN",
+      store("limit of active tasks")
+    ],
+    [
+      "interrupted tasks need no slot",
+      "SELECT FROM tasks WHERE sub = p_sub[n] AND",
+      "SELECT FROM tasks WHERE sub = p_sub[n] AND status <> 'interrupted' AND",
+      node("5 active tasks")
+    ],
+    [
+      "a key answers any request",
+      "CASE WHEN fingerprints[n] = p_fingerprint[n] THEN",
+      "CASE WHEN true THEN",
+      store("key")
+    ],
+    [
+      "a key never expires",
+      ") AS kept WHERE expires_at > p_created_at[n]",
+      ") AS kept WHERE true OR expires_at > p_created_at[n]",
+      store("key")
+    ],
+    [
+      "events of an earlier run count",
+      "WHEN t.run_id <> p_run_id[n] THEN 'Superseded'",
+      "WHEN false THEN 'Superseded'",
+      store("older run")
+    ],
+    [
+      "any event moves any task",
+      "<> ALL (p_sources[n]::text[]) THEN 'NoEffect'",
+      "= ANY ('{}'::text[]) THEN 'NoEffect'",
+      store("does not touch")
+    ],
+    [
+      "an event of the core counts twice",
+      "      WHEN was_recorded THEN 'NoEffect'\n",
+      "",
+      store("repeated events")
+    ],
+    [
+      "a revocation of a user spares a task whose token has no iat",
+      "AND (t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before) LIMIT 1)",
+      "AND t.token_issued_at < r.issued_before LIMIT 1)",
+      store(withoutIssue)
+    ],
+    [
+      "a revoked token is not looked up when an event is written",
+      "SELECT true FROM token_revocations r WHERE r.token_id = t.token_id LIMIT 1",
+      "SELECT true FROM token_revocations r WHERE r.token_id = t.token_id AND false LIMIT 1",
+      store("whose token is revoked")
+    ],
+    [
+      "a later partial turn does not replace an earlier one",
+      "ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn;",
+      "ON CONFLICT (task_uuid) DO NOTHING;",
+      store("")
+    ],
+    [
+      "the user's token is kept after the end",
+      "user_token = CASE WHEN p_is_terminal[n] THEN ''",
+      "user_token = CASE WHEN false THEN ''",
+      nodes("racing events")
+    ],
+    [
+      "no stop request is stored",
+      "AND p_stop_reason[n] IS NOT NULL\n    ON CONFLICT",
+      "AND false\n    ON CONFLICT",
+      nodes("racing events")
+    ],
+    [
+      "no delivery is stored",
+      "AND p_sends_webhook[n] AND t.callback_url IS NOT NULL;",
+      "AND false;",
+      nodes("racing events")
+    ]
+  ],
+  "src/services/store/TaskWritesSql.ts": [
+    [
+      "the acceptance clock restarts at each attempt",
+      "AND status = 'pending' AND acceptance_deadline_at IS NULL`",
+      "AND status = 'pending'`",
+      store("acceptance clock")
+    ],
+    [
+      "cancel-interrupted cancels tasks of all users",
+      "(SELECT * FROM tasks WHERE sub = $1 AND",
+      "(SELECT * FROM tasks WHERE ($1 = '' OR true) AND",
+      node("canceled together")
+    ]
+  ],
+  "src/services/store/TaskScansSql.ts": [
+    [
+      "a revocation of a user does not end processing tasks whose token has no iat",
+      "(t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before)",
+      "(t.token_issued_at < r.issued_before)",
+      store(withoutIssue)
+    ],
+    [
+      "an acceptance deadline that passed is not found",
+      "WHERE status = 'pending' AND acceptance_deadline_at <=",
+      "WHERE status = 'processing' AND acceptance_deadline_at <=",
+      store("")
+    ]
+  ],
+  "src/services/store/ListStatement.ts": [
+    [
+      "a list shows tasks of other users",
+      `rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = $1",`,
+      `rows: "SELECT created_at, uuid, status FROM tasks WHERE ($1::text = '' OR true)",`,
+      node("tasks of their own")
+    ]
+  ],
+  "src/services/store/RevocationRepositorySql.ts": [
+    [
+      "a lookup of a token without iat finds no revocation of its user",
+      "($3::float8 IS NULL OR to_timestamp($3::float8) < issued_before)",
+      "(to_timestamp($3::float8) < issued_before)",
+      store(withoutIssue)
+    ],
+    [
+      "a revocation is deleted when its token expires, while tasks of it may run",
+      "count(deleteExpired, [plus(at, Duration.negate(keptAfterExpiry)), limit])",
+      "count(deleteExpired, [at, limit])",
+      store("")
+    ]
+  ],
+  "src/services/store/TaskRetentionSql.ts": [
+    [
+      "retention skips failed tasks",
+      "FROM tasks WHERE completed_at <= ${moment(\"$1\")}\n",
+      "FROM tasks WHERE status <> 'failed' AND completed_at <= ${moment(\"$1\")}\n",
+      node("retention")
+    ],
+    [
+      "retention deletes tasks whose webhook is pending",
+      "AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)",
+      "",
+      store("")
+    ],
+    [
+      "events of a deleted task stay",
+      "DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid",
+      "DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid AND false",
+      store("deletes tasks")
+    ]
+  ],
+  "src/services/store/WebhookClaim.ts": [
+    [
+      "a claimed delivery is due again immediately",
+      "+ make_interval(secs => ($15::float8[])[least(d.attempts + 1, array_length($15::float8[], 1))])",
+      "+ make_interval(secs => 0 * ($15::float8[])[1])",
+      store("")
+    ],
+    ["attempts are not counted", "SET attempts = d.attempts + 1,", "SET attempts = greatest(d.attempts, 1),", store("")]
+  ],
+  "src/services/store/WebhookStatements.ts": [
+    [
+      "a webhook shows the turn of a later moment",
+      "export const turnOf = `coalesce(d.turn, u.turn)`",
+      "export const turnOf = `coalesce(u.turn, d.turn)`",
+      store("")
+    ],
+    ["a failure outweighs a success", "error IS NULL DESC, attempt DESC", "error IS NULL ASC, attempt DESC", store("")]
+  ],
+  "src/domain/Deadline.ts": [
+    [
+      "the later deadline counts",
+      "acceptanceDeadline < deadline ? acceptanceDeadline : deadline",
+      "acceptanceDeadline > deadline ? acceptanceDeadline : deadline",
+      kit("does not confirm")
+    ]
+  ],
+  "src/services/Tasks.ts": [
+    [
+      "a time limit is two seconds too long",
+      "deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),",
+      "deadline: plus(createdAt, Duration.seconds(maxExecutionTime + 2)),",
+      kit("counts from creation")
+    ],
+    [
+      "tool results need not fit the calls",
+      "if (problems.length > 0) return",
+      "if (problems.length > 100) return",
+      kit("on the results")
+    ],
+    [
+      "a task can be read by every user",
+      "if (task.sub !== principal.sub) return yield*",
+      "if (task.sub === \"\") return yield*",
+      kit("tasks of their own")
+    ],
+    [
+      "a task can be canceled by every user",
+      "if (head.sub !== principal.sub) return yield*",
+      "if (head.sub === \"\") return yield*",
+      kit("403 and 404")
+    ]
+  ],
+  "src/services/timing/Settings.ts": [
+    ["acceptance within 25 s", `default: "30 seconds",`, `default: "25 seconds",`, kit("does not confirm")],
+    ["four active tasks", `default: "5",`, `default: "4",`, kit("5 active tasks")],
+    ["retention of three days", `default: "30 days",`, `default: "3 days",`, kit("retention")]
+  ],
+  "src/domain/Limits.ts": [
+    [
+      "a day and a second",
+      "export const maxExecutionTime = 86_400",
+      "export const maxExecutionTime = 86_401",
+      kit("limits")
+    ],
+    ["pages of 101", "maximum: 100 } as const", "maximum: 101 } as const", kit("page and per_page")],
+    ["a reason of 1001 characters", "cancelReasonLength = 1000", "cancelReasonLength = 1001", kit("reason of a cancel")]
+  ],
+  "src/domain/ClockOffset.ts": [
+    [
+      "the offset of a database that answers slowly is taken",
+      "return wasSet || sample.uncertainty <= uncertainty ? sample : known",
+      "return wasSet || sample.uncertainty >= uncertainty ? sample : known",
+      unit("domain/ClockOffset.test.ts")
+    ],
+    [
+      "the round trip counts as the offset",
+      "offset: remote - (sentAt + receivedAt) / 2,",
+      "offset: remote - sentAt,",
+      unit("domain/ClockOffset.test.ts")
+    ]
+  ],
+  "src/domain/Silence.ts": [
+    [
+      "a silent run is handed over at a constant rate",
+      "Math.min(declared * 2 ** handOvers, maxPause)",
+      "Math.min(declared, maxPause)",
+      unit("services/actors/SilentRuns.test.ts")
+    ]
+  ],
+  "src/domain/DispatchRetry.ts": [
+    [
+      "a core without room fails the task",
+      "status === 408 || status === 429 || status >= 500",
+      "status === 408 || status >= 500",
+      unit("services/core/CoreClient.test.ts")
+    ]
+  ],
+  "src/services/tokens/TokenVerifier.ts": [
+    [
+      "a cached token never expires",
+      "if (known.expiresAt <= nowSeconds) return undefined",
+      "",
+      unit("services/tokens/TokenVerifier.test.ts")
+    ],
+    [
+      "a token is valid for a minute after its expiry",
+      "isMoment(exp) && exp > nowSeconds ?",
+      "isMoment(exp) && exp + 60 > nowSeconds ?",
+      unit("services/tokens/TokenVerifier.test.ts")
+    ],
+    [
+      "a token may have been issued in the future",
+      "iat <= nowSeconds + maxSkew)) return",
+      "iat <= nowSeconds + 1e9)) return",
+      unit("services/tokens/TokenVerifier.test.ts")
+    ]
+  ],
+  "src/services/tokens/TokenRevocations.ts": [
+    [
+      "old knowledge of revocations counts for ever",
+      "monotonicMillisOf(clock) < syncedAt + maxAge ?",
+      "monotonicMillisOf(clock) < Infinity ?",
+      unit("services/tokens/Revocation.test.ts")
+    ]
+  ],
+  "src/services/tokens/Secrets.ts": [
+    [
+      "a session of operators opens without its purpose",
+      `new Set(["callback-secret", "user-token"])`,
+      `new Set(["callback-secret", "user-token", "operator-session"])`,
+      unit("services/tokens/Secrets.test.ts")
+    ]
+  ],
+  "src/http/handlers/Authorization.ts": [
+    [
+      "any token is an internal one",
+      "tokens.some((token) => Mac",
+      "tokens.some((token) => credential !== \"\" || Mac",
+      kit("internal endpoint")
+    ],
+    [
+      "requests do not ask for revocations",
+      "Effect.tap(({ principal }) => revocations.check(principal)),",
+      "",
+      kit("401")
+    ]
+  ],
+  "src/domain/Webhook.ts": [
+    [
+      "no webhook on interrupted",
+      `isTerminal(status) || status === "interrupted"`,
+      "isTerminal(status)",
+      kit("a trigger")
+    ],
+    ["a redirect is a success", "status >= 200 && status < 300", "status >= 200 && status < 400", kit("five attempts")],
+    ["a delay of 45 s", `Schedule.duration("60 seconds")`, `Schedule.duration("45 seconds")`, kit("five attempts")],
+    ["a delay may be shorter", "1.01 + share / 25", "0.9 + share / 25", kit("five attempts")]
+  ],
+  "src/services/webhooks/WebhookSignatures.ts": [
+    ["X-Signature covers more than the body", `[body], "hex")`, `[second, body], "hex")`, kit("signed over its bytes")]
+  ],
+  "src/runtime/webhooks/AddressGuard.ts": [
+    ["webhooks reach the metadata service", `  "169.254.0.0/16",\n`, "", unit("runtime/webhooks/AddressGuard.test.ts")],
+    [
+      "webhooks reach private addresses",
+      `!special.check(address, "ipv4")`,
+      `(!special.check(address, "ipv4") || address.startsWith("10."))`,
+      unit("runtime/webhooks/AddressGuard.test.ts")
+    ]
+  ],
+  "src/services/files/AssistantBackend.ts": [
+    [
+      "a file above the limit streams through",
+      "return size > Limits.fileBytes ? fail",
+      "return size > Infinity ? fail",
+      unit("services/files/AssistantBackend.test.ts")
+    ],
+    [
+      "a success before the last byte counts",
+      `Effect.filterOrFail(() => state.step === "closed",`,
+      `Effect.filterOrFail(() => state.step !== "opening",`,
+      integration("Uploads.test.ts", "before the end of the file")
+    ]
+  ],
+  "src/domain/FileFormat.ts": [
+    [
+      "any extension is a format",
+      "return format !== undefined && Object.hasOwn(formats, format) ? format : undefined",
+      "return format",
+      kit("22 formats")
+    ],
+    ["a program may be a picture", `  ascii(0, "\\x7fELF"),\n`, "", unit("domain/FileFormat.test.ts")]
+  ],
+  "src/runtime/deployment/prometheus/alerts.yaml": [
+    [
+      "an alert fires when all is well",
+      "max(task_deadline_overdue_seconds) > 15",
+      "max(task_deadline_overdue_seconds) < 15",
+      unit("runtime/deployment/Prometheus.test.ts")
+    ],
+    [
+      "an alert counts what succeeds",
+      `outcome!="accepted"`,
+      `outcome="accepted"`,
+      unit("runtime/deployment/Prometheus.test.ts")
+    ]
+  ],
+  "src/runtime/node/HttpListener.ts": [
+    [
+      "a node that stops cuts the requests that it carries out",
+      "gracefulShutdownTimeout: Duration.seconds(15),",
+      "gracefulShutdownTimeout: Duration.zero,",
+      integration("Restart.test.ts", "finishes requests")
+    ]
+  ],
+  "src/runtime/postgres/Database.ts": [
+    [
+      "statements have no time-out",
+      `statement_timeout: "10000"`,
+      `statement_timeout: "0"`,
+      integration("SessionLimits.test.ts")
+    ],
+    [
+      "waits for locks have no time-out",
+      `lock_timeout: "5000"`,
+      `lock_timeout: "0"`,
+      integration("SessionLimits.test.ts")
+    ],
+    [
+      "idle transactions have no time-out",
+      `idle_in_transaction_session_timeout: "15000"`,
+      `idle_in_transaction_session_timeout: "0"`,
+      integration("SessionLimits.test.ts")
+    ]
+  ]
+}
+
+export const mutants: ReadonlyArray<Mutant> = Object.entries(byFile).flatMap(([file, places]) =>
+  places.map(([name, from, to, by]) => ({ name, file, from, to, by }))
+)
