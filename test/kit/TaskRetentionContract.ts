@@ -37,6 +37,21 @@ export const contract = (it: StoreTests) => {
       }
     }))
 
+  it.effect("keeps an ended task while a webhook of it is pending", () =>
+    Effect.gen(function*() {
+      const retention = yield* TaskRetention
+      const reads = yield* TaskReads
+      const { origin, uuid } = yield* called()
+      yield* commit(uuid, "Completed")
+      const later = plus(yield* now, "1 second")
+      const deleteAll = Effect.repeat(retention.deleteEnded(later, 100), { while: (deleted) => deleted === 100 })
+      yield* deleteAll
+      assert.isTrue(Option.isSome(yield* reads.get(uuid)))
+      for (const delivery of yield* claim(origin)) yield* record(delivery, null)
+      yield* deleteAll
+      assert.isTrue(Option.isNone(yield* reads.get(uuid)))
+    }))
+
   it.effect("deletes old proofs of webhook origins in batches", () =>
     Effect.gen(function*() {
       const retention = yield* TaskRetention

@@ -1,7 +1,8 @@
 /** The contract of `TaskWrites`, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
 import { type Duration, Effect, Option, Result } from "effect"
-import { isTerminal, sourcesOf, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import { fromValue } from "../../src/domain/OpaqueJson.ts"
+import { isTerminal, sourcesOf, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
 import { TaskRetention } from "../../src/services/store/TaskRetention.ts"
@@ -118,6 +119,21 @@ export const contract = (it: StoreTests) => {
       assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e3")))._tag, "NoEffect")
       assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e4")))._tag, "Superseded")
       assert.strictEqual((yield* commit(TaskId.make(yield* uuid), "Completed", fence("e5")))._tag, "Unknown")
+    }))
+
+  it.effect("keeps the newest partial turn, and the last one when the task ends without a turn", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const reads = yield* TaskReads
+      const { uuid } = yield* stored()
+      const turnOf = Effect.map(reads.get(uuid), (found) => Option.getOrThrow(found).turn)
+      for (const text of ["one", "two", "three"]) {
+        const event = TaskEvent.cases.Progressed.make({ turn: fromValue([text]) })
+        yield* writes.commit(uuid, event, yield* now)
+        assert.strictEqual(yield* turnOf, fromValue([text]))
+      }
+      yield* commit(uuid, "TimeLimitExceeded")
+      assert.strictEqual(yield* turnOf, fromValue(["three"]))
     }))
 
   it.effect("starts the acceptance clock of a pending run once, at its first attempt", () =>

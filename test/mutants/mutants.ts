@@ -130,7 +130,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a later partial turn does not replace an earlier one",
       "ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn;",
       "ON CONFLICT (task_uuid) DO NOTHING;",
-      store("")
+      store("newest partial turn")
     ],
     [
       "the user's token is kept after the end",
@@ -212,7 +212,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "retention deletes tasks whose webhook is pending",
       "AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)",
       "",
-      store("")
+      store("while a webhook of it is pending")
     ],
     [
       "events of a deleted task stay",
