@@ -191,11 +191,61 @@ const shapes = (gateway: Gateway) => {
   })
 }
 
+/** Events that an event of the core names wrongly, with the field. */
+const brokenEvents: ReadonlyArray<readonly [object, string]> = [
+  [{ type: "finished" }, "type"],
+  [{ type: "completed" }, "turn"],
+  [{ type: "interrupted" }, "tool_calls"],
+  [{ type: "interrupted", tool_calls: [] }, "tool_calls"],
+  [{ type: "failed", code: "tired" }, "code"]
+]
+
+const coreEvents = (gateway: Gateway) => {
+  const turn = { output: [], messages: [], metadata: {} }
+
+  it("an event of the core: 404 for an unknown task, 409 for another run, 422 for a broken field", async () => {
+    const { run, token, uuid } = await hold(gateway, "pending")
+    message(await gateway.report({ task_id: unknown, run_id: run.run_id }, { type: "processing" }), 404)
+    message(await gateway.report({ task_id: "nonsense", run_id: run.run_id }, { type: "processing" }), 404)
+    const other = await gateway.report({ task_id: uuid, run_id: unknown }, { type: "completed", turn })
+    message(other, 409, ["status"])
+    assert.strictEqual(other.body.status, "pending")
+    const sent = { event_id: "e", task_id: uuid, run_id: unknown }
+    for (const [event, field] of brokenEvents) {
+      const answer = await gateway.call("POST", "/internal/core/events", gateway.service.internalToken, {
+        ...sent,
+        ...event
+      })
+      assert.deepStrictEqual(faults(answer), [422, [field]], JSON.stringify(event))
+    }
+    assert.strictEqual((await gateway.get(token, uuid)).body.status, "pending")
+  })
+
+  it("a repeated event_id changes nothing; a final event is decided by the task alone", async () => {
+    const { run } = await hold(gateway, "pending")
+    const report = async (event_id: string, event: object) => {
+      const { body, status } = await gateway.report(run, { event_id, ...event })
+      return [status, body.status, body.applied]
+    }
+    assert.deepStrictEqual(await report("1", { type: "processing" }), [200, "processing", true])
+    assert.deepStrictEqual(await report("1", { type: "processing" }), [200, "processing", false])
+    assert.deepStrictEqual(await report("1", { type: "progress", turn }), [200, "processing", false])
+    assert.deepStrictEqual(await report("2", { type: "progress", turn }), [200, "processing", true])
+    // A sign of life and nothing else.
+    assert.deepStrictEqual(await report("3", { type: "progress" }), [200, "processing", false])
+    // A core that began the run again may reuse its numbers.
+    assert.deepStrictEqual(await report("1", { type: "completed", turn }), [200, "completed", true])
+    assert.deepStrictEqual(await report("1", { type: "completed", turn }), [200, "completed", false])
+    assert.deepStrictEqual(await report("4", { type: "completed", turn }), [409, "completed", undefined])
+  })
+}
+
 export const errors = (door: Door) => {
   describe("errors", async () => {
     const gateway = await use(Gateway.start(door))
     authentication(gateway)
     orderOfChecks(gateway)
     shapes(gateway)
+    coreEvents(gateway)
   })
 }
