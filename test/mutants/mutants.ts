@@ -315,7 +315,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a core without room fails the task",
       "status === 408 || status === 429 || status >= 500",
       "status === 408 || status >= 500",
-      unit("services/core/CoreClient.test.ts")
+      node("answers 429")
     ]
   ],
   "src/services/tokens/TokenVerifier.ts": [

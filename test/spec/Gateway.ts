@@ -34,6 +34,8 @@ export interface Service {
   readonly answerRuns: (status: number) => void
   /** Waits until the core has a run of the task, other than `earlier`. */
   readonly run: (uuid: string, earlier?: Run) => Promise<Run>
+  /** How often a core on a socket was asked to start a run of the task, whatever it answered. */
+  readonly starts: (uuid: string) => number
   /** Reasons of the stops of a run that the core has received. */
   readonly stops: (run: Run) => ReadonlyArray<string>
   /** Webhooks that have arrived, oldest first. */
@@ -139,7 +141,7 @@ export class Gateway {
     return (await eventually(() => this.get(token, uuid), ({ body }) => body.status === status, 30_000)).body
   }
 
-  /** Waits until as many webhooks of the task have arrived; returns the status in each. */
+  /** Waits until as many webhooks of the task have arrived; returns the status in each. They come in any order. */
   async told(uuid: string, count: number) {
     const posts = await eventually(async () => this.service.posts(uuid), ({ length }) => length >= count)
     return posts.map(({ body }) => JSON.parse(body).status as string)

@@ -22,6 +22,7 @@ export const kit: Door = {
       token: service.token,
       answerRuns: (status) => service.core.behave(status === 202 ? "silent" : status),
       run,
+      starts: (uuid) => service.core.runs().filter(({ taskId }) => taskId === uuid).length,
       stops: ({ run_id }) => service.core.stops().flatMap(({ reason, runId }) => runId === run_id ? [reason] : []),
       posts: (uuid) =>
         service.webhooks.received().flatMap(({ at, body, headers, task }) =>

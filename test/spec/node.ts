@@ -6,9 +6,9 @@ import type { Door } from "./Gateway.ts"
 
 export const node: Door = {
   isVirtual: false,
-  acceptance: 5,
-  limit: 5,
-  retention: 4,
+  acceptance: 8,
+  limit: 8,
+  retention: 8,
   start: async ({ acceptance, retention } = {}) => {
     const target = await new WebhookTarget().listen()
     const system = await startSystem({
@@ -33,6 +33,7 @@ export const node: Door = {
         )
         return { run_id, task_id }
       },
+      starts: (uuid) => core.runs.filter(({ task_id }) => task_id === uuid).length,
       stops: ({ run_id }) => core.stops.flatMap(({ reason, runId }) => runId === run_id ? [reason] : []),
       posts: (uuid) => target.postsOf(uuid),
       answerPosts: (status) => void (target.script = (_, response) => response.writeHead(status).end()),
