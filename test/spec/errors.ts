@@ -59,6 +59,10 @@ const authentication = (gateway: Gateway) => {
       "of another signature": `${head}.${body}.${signature?.split("").toReversed().join("")}`,
       "without a signature": `${Buffer.from(`{"alg":"none"}`).toString("base64url")}.${body}.`,
       expired: await gateway.user({ exp: 1_000_000_000 }),
+      "issued in the future": await gateway.user({ iat: 4_000_000_000, exp: 4_000_003_600 }),
+      "without the id of a user": await gateway.service.token(""),
+      "with an id that is no text": await gateway.user({ jti: 7 }),
+      "not valid yet": await gateway.user({ nbf: 4_000_000_000, exp: 4_000_003_600 }),
       revoked
     }
     for (const [kind, token] of Object.entries(tokens)) {
