@@ -172,6 +172,11 @@ describe("a webhook", () => {
     // The only statements are the node's polls, one each second.
     const passes = Math.ceil((performance.now() - start) / 1000) + 1
     assert.isAtMost(await statements() - before, passes)
+    // The patterns match the statement of a delivery.
+    const { run } = await create(token, { callback_url: `${target.url}/hook` })
+    const polled = await statements()
+    await complete(run)
+    await eventually(statements, (calls) => calls > polled)
   })
 
   it("reaches a private address only if the operator lists it", async () => {
