@@ -1,5 +1,5 @@
 /** The time-outs of the database sessions that answer requests, as Postgres has them. */
-import { assert, it } from "vitest"
+import { assert, it, onTestFinished } from "vitest"
 import { complete } from "../kit/ScriptedCore.ts"
 import { mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -12,7 +12,7 @@ const limits = {
 }
 
 it("sessions that create and end tasks end a statement, a wait for a lock and an idle transaction", async () => {
-  const { database, runOf, service } = await use(startSystem())
+  const { database, runOf, service } = await use(startSystem(), onTestFinished)
   const names = Object.keys(limits)
   await database.query(`CREATE TABLE sessions (changed text, ${names.map((name) => `${name} text`).join(", ")})`)
   await database.query(`CREATE FUNCTION note_session() RETURNS trigger LANGUAGE plpgsql AS $$
