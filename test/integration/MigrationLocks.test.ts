@@ -57,6 +57,11 @@ layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Da
         const sql = yield* SqlClient.SqlClient
         yield* migrate
         yield* sql`DELETE FROM async_task_service_schema WHERE owner = 'core' AND version >= 3`
+        // What cannot be repeated of the later migrations.
+        yield* sql`ALTER TABLE task_labels DROP CONSTRAINT task_labels_pkey`
+        yield* sql`CREATE INDEX task_labels_list ON task_labels (label, created_at DESC, task_uuid DESC)`
+        yield* sql`ALTER TABLE token_revocations DROP COLUMN row_id`
+        yield* sql`ALTER TABLE usage_outbox DROP COLUMN revision`
         yield* duringBackup(Effect.fnUntraced(function*(end) {
           const migration = yield* Effect.forkChild(migrate)
           const [granted] = yield* Effect.repeat(

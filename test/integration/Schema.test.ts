@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { SqlRunnerStorage } from "effect/cluster"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { labelOf, statements } from "../../src/services/store/ListStatement.ts"
@@ -47,6 +48,23 @@ layer(Database.layer)("the schema", (it) => {
       assert.strictEqual(Migrations.coreVersion(yield* Migrations.current(sql)), Migrations.latest)
     }))
 
+  it.effect("has a primary key for each table, so that all can be published for logical replication", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* TestClock.withLive(Layer.build(SqlRunnerStorage.layerMigrations({})))
+      const tables = yield* sql<{ readonly name: string; readonly hasKey: boolean }>`
+        SELECT oid::regclass::text AS name,
+          EXISTS (SELECT FROM pg_index WHERE indrelid = pg_class.oid AND indisprimary) AS "hasKey"
+        FROM pg_class WHERE relkind IN ('r', 'p') AND relpersistence <> 't'
+          AND relnamespace::regnamespace::text <> ALL ('{pg_catalog,information_schema}')`
+      assert.includeMembers(tables.map(({ name }) => name), ["tasks", "usage_outbox", "schedules", "cluster_runners"])
+      assert.deepStrictEqual(tables.filter(({ hasKey }) => !hasKey), [])
+      yield* sql`CREATE PUBLICATION everything FOR ALL TABLES`
+      // Postgres refuses the statement, whether or not it finds rows.
+      for (const { name } of tables) yield* sql.unsafe(`DELETE FROM ${name} WHERE false`)
+      yield* sql`DROP PUBLICATION everything`
+    }))
+
   /** The generic plan of a list, without EXPLAIN (GENERIC_PLAN), which is new in Postgres 16. */
   const planOf = Effect.fnUntraced(function*(statement: string, values: ReadonlyArray<string>) {
     const sql = yield* SqlClient.SqlClient
@@ -75,19 +93,19 @@ layer(Database.layer)("the schema", (it) => {
       const pair = `{"env": "prod"}`
       for (
         const [statement, node, count, ...values] of [
-          [all.first, "Index Only Scan using tasks_list", 1, "user-1", "{failed}", "25", "0"],
-          [all.marks, "Index Only Scan using tasks_list", 3, "user-1", "{failed}"],
-          [all.newer, "Index Only Scan using tasks_list", 1, "user-1", "{failed}", ...key],
-          [all.page, "Index Only Scan using tasks_list", 1, "user-1", "{failed}", "25", "0", ...key],
-          [active.first, "using tasks_list", 0, "user-1", "{pending}", "25", "0"],
-          [labeled.first, "Index Only Scan using task_labels_list", 3, "user-1", "{failed}", pair, "25", "0"],
-          [labeled.marks, "Index Only Scan using task_labels_list", 7, "user-1", "{failed}", pair],
-          [labeled.newer, "Index Only Scan using task_labels_list", 3, "user-1", "{failed}", pair, ...key],
-          [labeled.page, "Index Only Scan using task_labels_list", 3, "user-1", "{failed}", pair, "25", "0", ...key]
+          [all.first, /Index Only Scan using tasks_list/, 1, "user-1", "{failed}", "25", "0"],
+          [all.marks, /Index Only Scan using tasks_list/, 3, "user-1", "{failed}"],
+          [all.newer, /Index Only Scan using tasks_list/, 1, "user-1", "{failed}", ...key],
+          [all.page, /Index Only Scan using tasks_list/, 1, "user-1", "{failed}", "25", "0", ...key],
+          [active.first, /using tasks_list/, 0, "user-1", "{pending}", "25", "0"],
+          [labeled.first, /Index Only Scan (Backward )?using task_labels_pkey/, 3, "user-1", "{failed}", pair, "25", "0"],
+          [labeled.marks, /Index Only Scan (Backward )?using task_labels_pkey/, 7, "user-1", "{failed}", pair],
+          [labeled.newer, /Index Only Scan (Backward )?using task_labels_pkey/, 3, "user-1", "{failed}", pair, ...key],
+          [labeled.page, /Index Only Scan (Backward )?using task_labels_pkey/, 3, "user-1", "{failed}", pair, "25", "0", ...key]
         ] as const
       ) {
         const lines = yield* planOf(statement.text, values)
-        assert.strictEqual(lines.filter((line) => line.includes(node)).length, count, lines.join("\n"))
+        assert.strictEqual(lines.filter((line) => node.test(line)).length, count, lines.join("\n"))
         assert.isFalse(lines.some((line) => line.includes("Seq Scan")), lines.join("\n"))
       }
     }))

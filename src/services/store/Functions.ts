@@ -275,8 +275,8 @@ BEGIN
       token_issued_at = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_issued_at ELSE p_token_issued_at[n] END
     FROM counted WHERE ${is("t.uuid", "counted.uuid")} RETURNING t AS head, n
   ), outbox AS (
-    INSERT INTO usage_outbox (task_uuid, assistant_id, booked_at, active_seconds, sub, model, ended, tokens)
-    SELECT uuid, assistant_id, p_at[n], more_seconds, sub,
+    INSERT INTO usage_outbox (task_uuid, revision, assistant_id, booked_at, active_seconds, sub, model, ended, tokens)
+    SELECT uuid, revisions[n], assistant_id, p_at[n], more_seconds, sub,
       CASE WHEN p_model[n] IS NULL AND p_tokens[n] IS NULL THEN model ELSE p_model[n] END,
       CASE WHEN p_is_terminal[n] THEN p_target[n] END, more
     FROM counted WHERE is_booked

@@ -59,6 +59,20 @@ const separateActive = [
   `CREATE INDEX tasks_active_of_user ON tasks (sub) WHERE completed_at IS NULL`
 ]
 
+/**
+ * Logical replication refuses updates and deletes of a table without a primary key. No sequence: its state is not replicated. The first
+ * index is built while its table is locked, unless an operator has built it (deployment/README); the other tables are small.
+ */
+const addPrimaryKeys = [
+  `DROP INDEX task_labels_list`,
+  `CREATE UNIQUE INDEX IF NOT EXISTS task_labels_pkey ON task_labels (label, created_at, task_uuid)`,
+  `ALTER TABLE task_labels ADD PRIMARY KEY USING INDEX task_labels_pkey`,
+  `ALTER TABLE token_revocations ADD COLUMN row_id uuid DEFAULT gen_random_uuid() PRIMARY KEY`,
+  // In the order of the moments, so that booking finds the oldest rows without those that it has deleted.
+  `ALTER TABLE usage_outbox ADD COLUMN revision integer NOT NULL DEFAULT 0,
+    ADD PRIMARY KEY (booked_at, task_uuid, revision)`
+]
+
 /** The revision whose event brought the turn: not each failure and each interrupt brings one. Null without, and in older rows. */
 const dateTurns = [`ALTER TABLE tasks ADD COLUMN IF NOT EXISTS turn_revision integer`]
 
@@ -77,6 +91,7 @@ const core: Tables = {
     replaceFunctions,
     replaceFunctions,
     replaceFunctions,
+    addPrimaryKeys,
     dateTurns
   ],
   functions
