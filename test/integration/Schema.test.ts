@@ -98,10 +98,29 @@ layer(Database.layer)("the schema", (it) => {
           [all.newer, /Index Only Scan using tasks_list/, 1, "user-1", "{failed}", ...key],
           [all.page, /Index Only Scan using tasks_list/, 1, "user-1", "{failed}", "25", "0", ...key],
           [active.first, /using tasks_list/, 0, "user-1", "{pending}", "25", "0"],
-          [labeled.first, /Index Only Scan (Backward )?using task_labels_pkey/, 3, "user-1", "{failed}", pair, "25", "0"],
+          [
+            labeled.first,
+            /Index Only Scan (Backward )?using task_labels_pkey/,
+            3,
+            "user-1",
+            "{failed}",
+            pair,
+            "25",
+            "0"
+          ],
           [labeled.marks, /Index Only Scan (Backward )?using task_labels_pkey/, 7, "user-1", "{failed}", pair],
           [labeled.newer, /Index Only Scan (Backward )?using task_labels_pkey/, 3, "user-1", "{failed}", pair, ...key],
-          [labeled.page, /Index Only Scan (Backward )?using task_labels_pkey/, 3, "user-1", "{failed}", pair, "25", "0", ...key]
+          [
+            labeled.page,
+            /Index Only Scan (Backward )?using task_labels_pkey/,
+            3,
+            "user-1",
+            "{failed}",
+            pair,
+            "25",
+            "0",
+            ...key
+          ]
         ] as const
       ) {
         const lines = yield* planOf(statement.text, values)

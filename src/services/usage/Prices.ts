@@ -1,4 +1,4 @@
-/** What models cost, per million tokens. A price holds for what is booked while it is set. */
+/** What models cost, per million tokens. A price holds for what is used while it is set. */
 import { Context, Schema } from "effect"
 
 const Price = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000 }))

@@ -3,6 +3,7 @@ import { Clock, Duration, Effect, Layer } from "effect"
 import { monotonicMillisOf, now, plus } from "../../domain/Timestamp.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import * as Worker from "../timing/Worker.ts"
+import { CurrentPrices } from "./Prices.ts"
 import * as UsageMetrics from "./UsageMetrics.ts"
 import { UsageStore } from "./UsageStore.ts"
 
@@ -19,6 +20,14 @@ export const layer = (retention: Duration.Duration) =>
     let bookedAt = monotonicMillisOf(clock)
     yield* UsageMetrics.bookingAge.observe(() => (monotonicMillisOf(clock) - bookedAt) / 1000)
 
+    const prices = yield* CurrentPrices
+    const startedAt = yield* now
+    let hasPrices = false
+    /** Before the first booking: what an earlier process left has the prices of its moment. */
+    const setPrices = Effect.suspend(() =>
+      hasPrices ? Effect.void : Effect.map(store.setPrices(prices, startedAt), () => void (hasPrices = true))
+    )
+
     const book = Effect.map(store.book(bookingBatch), (booked) => {
       bookedAt = monotonicMillisOf(clock)
       booked.forEach(UsageMetrics.record)
@@ -28,7 +37,9 @@ export const layer = (retention: Duration.Duration) =>
       name: "the booking of usage",
       interval: bookingInterval,
       // A booking that is cut off would be repeated, and its metrics are lost.
-      runOnce: Effect.uninterruptible(Effect.repeat(book, { while: (rows) => rows === bookingBatch }))
+      runOnce: Effect.uninterruptible(
+        Effect.andThen(setPrices, Effect.repeat(book, { while: (rows) => rows === bookingBatch }))
+      )
     })
 
     const deleteOld = Effect.flatMap(

@@ -90,6 +90,7 @@ export const layer = Layer.effect(
       return deleted
     }
     return UsageStore.of({
+      setPrices: () => Effect.void,
       // The rows themselves are the sums.
       book: () => Effect.succeed([]),
       read: (query) =>

@@ -3,7 +3,7 @@ import { Effect, Layer, Option, Schema, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Tables } from "../store/Migrations.ts"
 import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
-import { CurrentPrices, type Prices } from "./Prices.ts"
+import type { Prices } from "./Prices.ts"
 import { Amounts, Bucket, type Key, limits, type Order, type Step, TaskUsage, type UsageQuery } from "./Usage.ts"
 import { Booked, UsageStore } from "./UsageStore.ts"
 
@@ -47,34 +47,56 @@ export const tables: Tables = {
       task_uuid uuid PRIMARY KEY REFERENCES tasks ON DELETE CASCADE,
       cost numeric NOT NULL
     )`
+  ], [
+    // A price holds from its moment to the next one of its model; null ends it.
+    `CREATE TABLE usage_prices (
+      model text NOT NULL,
+      since timestamptz NOT NULL,
+      input numeric,
+      output numeric,
+      cached numeric,
+      PRIMARY KEY (model, since)
+    )`
   ]]
 }
 
-const Price = "(name text, input numeric, output numeric, cached numeric)"
-
 const pricesOf = (prices: Prices | undefined) =>
   JSON.stringify(
-    Object.entries(prices?.models ?? {}).map(([name, { cached_input, input, output }]) => ({
-      name,
+    Object.entries(prices?.models ?? {}).map(([model, { cached_input, input, output }]) => ({
+      model,
       input,
       output,
       cached: cached_input ?? input
     }))
   )
 
-/** Rows of the outbox in `rows` as rows of `usage_hours`, with the task. The prices are the parameter `prices`. */
-const entriesOf = (rows: string, prices: string) =>
+/** Stores the prices `$2` that differ from the last ones, from the moment `$1` on. */
+const setPrices = `INSERT INTO usage_prices (model, since, input, output, cached)
+  SELECT model, greatest(${
+  moment("$1")
+}, last.since + interval '1 microsecond'), given.input, given.output, given.cached
+  FROM json_to_recordset($2::json) AS given (model text, input numeric, output numeric, cached numeric)
+  FULL JOIN (SELECT DISTINCT ON (model) * FROM usage_prices ORDER BY model, since DESC) AS last USING (model)
+  WHERE (given.input, given.output, given.cached) IS DISTINCT FROM (last.input, last.output, last.cached)
+  ON CONFLICT (model, since) DO NOTHING`
+
+/** Rows of the outbox in `rows` as rows of `usage_hours`, with the task. Each has the price of its moment. */
+const entriesOf = (rows: string) =>
   `SELECT sub, date_trunc('hour', booked_at, 'UTC') AS hour, assistant_id, coalesce(model, '') AS model,
     (ended IS NOT NULL)::int AS tasks, (ended IS NOT DISTINCT FROM 'completed')::int AS completed,
     (ended IS NOT DISTINCT FROM 'failed')::int AS failed, (ended IS NOT DISTINCT FROM 'canceled')::int AS canceled,
     coalesce(tokens[1], 0) AS input_tokens, coalesce(tokens[2], 0) AS output_tokens, coalesce(tokens[3], 0) AS total_tokens,
     coalesce(tokens[4], 0) AS cached_input_tokens, coalesce(tokens[5], 0) AS reasoning_tokens, active_seconds,
-    CASE WHEN price.name IS NULL THEN coalesce(tokens[3], 0) ELSE 0 END AS unpriced_tokens,
+    CASE WHEN price.input IS NULL THEN coalesce(tokens[3], 0) ELSE 0 END AS unpriced_tokens,
     (ended IS NOT NULL AND tokens IS NULL)::int AS unmetered_tasks,
     (greatest(tokens[1] - tokens[4], 0) * price.input + least(tokens[1], tokens[4]) * price.cached
       + tokens[2] * price.output) * 0.000001 AS cost,
     task_uuid
-  FROM ${rows} LEFT JOIN json_to_recordset(${prices}::json) AS price ${Price} ON tokens IS NOT NULL AND price.name = model`
+  FROM ${rows} AS outbox LEFT JOIN LATERAL (
+    SELECT p.input, p.output, p.cached FROM usage_prices p
+    WHERE p.model = outbox.model AND p.since <= outbox.booked_at AND outbox.tokens IS NOT NULL
+    ORDER BY p.since DESC LIMIT 1
+  ) AS price ON true`
 
 const sums = names.map((name) => `sum(${name}) AS ${name}`).join(", ")
 
@@ -88,7 +110,7 @@ const book = query(
       LIMIT $1::int FOR UPDATE SKIP LOCKED
     )) RETURNING *
   ), entry AS (
-    ${entriesOf("taken", "$2")}
+    ${entriesOf("taken")}
   ), costs AS (
     INSERT INTO usage_costs AS c (task_uuid, cost)
     SELECT task_uuid, sum(cost) FROM entry JOIN tasks ON uuid = task_uuid WHERE cost IS NOT NULL GROUP BY task_uuid
@@ -136,8 +158,8 @@ const orders: Readonly<Record<Order, string>> = {
 type Form = Pick<UsageQuery, "groupBy" | "order" | "step"> & { readonly sub: boolean }
 
 const makeRead = ({ groupBy, order, step, sub }: Form) => {
-  const filter = `($4::bigint IS NULL OR assistant_id = $4::bigint)${
-    sub ? " AND sub = $5::text" : " AND $5::text IS NULL"
+  const filter = `($3::bigint IS NULL OR assistant_id = $3::bigint)${
+    sub ? " AND sub = $4::text" : " AND $4::text IS NULL"
   }`
   const columns = [...keyColumns, ...names, "cost"].join(", ")
   const wanted = groupBy.map((key) => keyOf[key])
@@ -148,7 +170,7 @@ const makeRead = ({ groupBy, order, step, sub }: Form) => {
     `WITH entry AS (
       SELECT ${columns} FROM usage_hours WHERE hour >= ${moment("$1")} AND hour < ${moment("$2")} AND ${filter}
       UNION ALL
-      SELECT ${columns} FROM (${entriesOf("usage_outbox", "$3")}) AS pending
+      SELECT ${columns} FROM (${entriesOf("usage_outbox")}) AS pending
       WHERE hour >= ${moment("$1")} AND hour < ${moment("$2")} AND ${filter}
     ), hours AS (
       SELECT ${hourly}, ${sums}, sum(cost) AS cost FROM entry GROUP BY ${hourly}
@@ -160,7 +182,7 @@ const makeRead = ({ groupBy, order, step, sub }: Form) => {
     }${amounts}
     FROM timed GROUP BY GROUPING SETS ((${grouped}), ())
     ORDER BY grouping(period) DESC, ${orders[order]}, ${grouped}
-    LIMIT 1 + $6::int`
+    LIMIT 1 + $5::int`
   )
 }
 
@@ -175,7 +197,7 @@ const ofTask = query(
     (SELECT trim_scale(sum(cost))::text FROM (
       SELECT cost FROM usage_costs WHERE task_uuid = $1::uuid
       UNION ALL
-      SELECT cost FROM (${entriesOf("usage_outbox", "$2")}) AS pending WHERE task_uuid = $1::uuid
+      SELECT cost FROM (${entriesOf("usage_outbox")}) AS pending WHERE task_uuid = $1::uuid
     ) AS costs) AS cost,
     usage IS NOT NULL AS "isMetered", completed_at IS NOT NULL AS "isFinal",
     completed_at IS NOT NULL OR usage[11] IS NOT NULL AS "isBooked"
@@ -187,9 +209,8 @@ const deleteBefore = deletionQuery("usage_hours", `hour < ${moment("$1")}`)
 export const layer = Layer.effect(
   UsageStore,
   Effect.gen(function*() {
-    const { count, first, rows } = yield* makeQueries
+    const { count, execute, first, rows } = yield* makeQueries
     const sql = yield* SqlClient.SqlClient
-    const prices = pricesOf(yield* CurrentPrices)
     const reads = new Map<string, ReturnType<typeof makeRead>>()
 
     /** A statement for each form of a query: there are few. */
@@ -201,11 +222,13 @@ export const layer = Layer.effect(
     }
 
     return UsageStore.of({
-      book: (limit) => rows(book, [limit, prices]),
+      setPrices: (prices, at) => execute(setPrices, [at, pricesOf(prices)]),
+
+      book: (limit) => rows(book, [limit]),
 
       read: Effect.fnUntraced(function*(asked) {
         const { assistantId, from, limit, sub, to } = asked
-        const values = [from, to, prices, assistantId, sub, limit ?? limits.buckets + 1]
+        const values = [from, to, assistantId, sub, limit ?? limits.buckets + 1]
         const [totals, ...buckets] = yield* rows(readOf(asked), values)
         return {
           totals: Struct.pick(totals!, Struct.keys(Amounts.fields)),
@@ -214,7 +237,7 @@ export const layer = Layer.effect(
       }),
 
       ofTask: (uuid) =>
-        Effect.map(first(ofTask, [uuid, prices]), (found) =>
+        Effect.map(first(ofTask, [uuid]), (found) =>
           Option.match(found, {
             onNone: () => null,
             onSome: ({ isBooked, ...usage }) => isBooked ? usage : null

@@ -6,6 +6,7 @@ import { Context, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
+import type { Prices } from "./Prices.ts"
 import type { Sums, TaskUsage, UsageQuery } from "./Usage.ts"
 
 /** What one booking added, by assistant and model. */
@@ -19,6 +20,8 @@ export const Booked = Schema.Struct({
 export interface Booked extends Schema.Schema.Type<typeof Booked> {}
 
 export class UsageStore extends Context.Service<UsageStore, {
+  /** What is used from a moment on has these prices. */
+  readonly setPrices: (prices: Prices | undefined, at: Timestamp) => Effect.Effect<void, StoreUnavailable>
   /** Books at most `limit` rows of the outbox; none while another node books. */
   readonly book: (limit: number) => Effect.Effect<ReadonlyArray<Booked>, StoreUnavailable>
   /** Without a limit at most one bucket more than `limits.buckets`. The totals are those of all buckets. */

@@ -249,6 +249,51 @@ describe("GET /api/usage", () => {
   })
 })
 
+describe("PRICES_FILE", () => {
+  it("has no effect on what was used before a restart, although it was not booked", async () => {
+    const file = path.join(mkdtempSync(path.join(tmpdir(), "prices-")), "prices.json")
+    const setPrice = (input: number) =>
+      writeFileSync(file, JSON.stringify({ currency: "EUR", models: { priced: { input, output: 1 } } }))
+    setPrice(1)
+    const own = await use(startSystem({ PRICES_FILE: file }), onTestFinished)
+    const token = await mint("repriced")
+    const complete = async (service: Service) => {
+      const { body: { uuid } } = await service.create(token, "Hello")
+      const run = await own.runOf(uuid)
+      assert.strictEqual((await report(run, { type: "completed", turn: turn(tokens(1_000_000, 0)) })).status, 200)
+      return uuid
+    }
+    const costOf = async (service: Service, uuid: string) =>
+      (await service.call("GET", `/api/tasks/${uuid}?include=usage`, token)).body.usage.cost
+    // Whoever holds this lock books, so that nobody else does.
+    const booking = own.database.query(`DO $$ BEGIN
+      PERFORM pg_advisory_lock(hashtextextended('async-task-service:usage', 0));
+      PERFORM pg_sleep(60);
+    END $$`).catch(() => {})
+    await eventually(
+      () =>
+        own.database.query(
+          "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
+        ),
+      ({ length }) => length === 1
+    )
+    const before = await complete(own.service)
+    await own.service.stop("SIGKILL")
+    setPrice(2)
+    const next = await use(Service.start(own.settings), onTestFinished)
+    const after = await complete(next)
+    assert.lengthOf(await own.database.query("SELECT FROM usage_outbox"), 2)
+    const expected = ["1", "2"]
+    assert.deepStrictEqual([await costOf(next, before), await costOf(next, after)], expected)
+    await own.database.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
+    )
+    await booking
+    await eventually(() => own.database.query("SELECT FROM usage_outbox"), ({ length }) => length === 0)
+    assert.deepStrictEqual([await costOf(next, before), await costOf(next, after)], expected)
+  })
+})
+
 describe("USAGE_RETENTION", () => {
   it("deletes sums of hours that are older, and RETENTION does not", async () => {
     const settings = { ...system.settings, USAGE_RETENTION: "400 days", RETENTION: "1 second" }

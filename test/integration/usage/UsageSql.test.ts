@@ -1,10 +1,11 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { fromValue } from "../../../src/domain/OpaqueJson.ts"
 import { TaskEvent } from "../../../src/domain/Task.ts"
-import { now } from "../../../src/domain/Timestamp.ts"
+import { fromMicros, now, plus } from "../../../src/domain/Timestamp.ts"
 import { BooksUsage } from "../../../src/services/store/BooksUsage.ts"
 import * as Migrations from "../../../src/services/store/Migrations.ts"
 import * as First from "../../../src/services/store/migrations/0001_schema.ts"
@@ -75,6 +76,79 @@ layer(
       assert.deepStrictEqual((yield* store.book(10)).map(({ inputTokens }) => inputTokens), [30])
       assert.strictEqual((yield* store.ofTask(interrupted.uuid))?.inputTokens, 30)
       assert.strictEqual((yield* store.ofTask(done.uuid))?.inputTokens, 0)
+    }))
+})
+
+layer(
+  Layer.mergeAll(
+    Layer.mergeAll(UsageSql.layer, TaskStoreSql.layer).pipe(
+      Layer.provide([layerFormats, Layer.succeed(BooksUsage, true)]),
+      Layer.provideMerge(Database.layer),
+      Layer.provideMerge(TaskNotifications.layer)
+    ),
+    SecureRandom.layerWebCrypto
+  )
+)("prices", (it) => {
+  const setPrices = (prices: Readonly<Record<string, number>> | undefined) =>
+    Effect.gen(function*() {
+      const models = Object.entries(prices ?? {}).map(([model, input]) => [model, { input, output: 0 }])
+      const given = prices && { currency: "EUR", models: Object.fromEntries(models) }
+      const store = yield* UsageStore
+      yield* store.setPrices(given, yield* now)
+      yield* TestClock.adjust("1 second")
+    })
+  const end = (model: string) =>
+    Effect.gen(function*() {
+      const task = yield* stored()
+      const tokens = { input: 1_000_000, output: 0, total: 1_000_000, cached: 0, reasoning: 0 }
+      const completed = TaskEvent.cases.Completed.make({ turn: fromValue({}), usage: { model, tokens } })
+      const writes = yield* TaskWrites
+      assert.strictEqual((yield* writes.commit(task.uuid, completed, yield* now))._tag, "Applied")
+      yield* TestClock.adjust("1 second")
+      return task.uuid
+    })
+
+  it.effect("hold for what is used while they are set, whenever it is booked", () =>
+    Effect.gen(function*() {
+      const store = yield* UsageStore
+      const sql = yield* SqlClient.SqlClient
+      const unpriced = yield* end("m")
+      yield* setPrices({ m: 1, other: 5 })
+      const first = yield* end("m")
+      yield* setPrices({ m: 1, other: 5 })
+      yield* setPrices({ m: 2 })
+      const [second, dropped] = [yield* end("m"), yield* end("other")]
+      yield* setPrices(undefined)
+      const last = yield* end("m")
+      yield* setPrices({ m: 3, other: 5 })
+      const expected = [null, "1", "2", null, null]
+      const costs = Effect.forEach(
+        [unpriced, first, second, dropped, last],
+        (uuid) => Effect.map(store.ofTask(uuid), (usage) => usage?.cost)
+      )
+      const read = Effect.map(
+        Effect.flatMap(now, (to) =>
+          store.read({
+            from: fromMicros(0),
+            to: plus(to, Duration.hours(1)),
+            step: "total",
+            groupBy: [],
+            order: "period",
+            limit: null,
+            assistantId: null,
+            sub: null
+          })),
+        ({ totals: { cost, unpricedTokens } }) => [cost, unpricedTokens]
+      )
+      assert.deepStrictEqual([yield* costs, yield* read], [expected, ["3", 3_000_000]])
+      yield* store.book(10)
+      assert.isEmpty(yield* sql`SELECT FROM usage_outbox`)
+      assert.deepStrictEqual([yield* costs, yield* read], [expected, ["3", 3_000_000]])
+      // A start with the same prices adds nothing, and one at an earlier moment, as of a clock that went back, counts.
+      yield* store.setPrices({ currency: "EUR", models: { m: { input: 4, output: 0 } } }, fromMicros(0))
+      const again = yield* end("m")
+      assert.strictEqual((yield* store.ofTask(again))?.cost, "4")
+      assert.lengthOf(yield* sql`SELECT FROM usage_prices`, 9)
     }))
 })
 

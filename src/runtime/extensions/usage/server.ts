@@ -29,29 +29,28 @@ export const settings = {
     name: "PRICES_FILE",
     unset: "unset: nothing has a cost",
     meaning:
-      "JSON file with what models cost per million tokens: `{\"currency\": \"USD\", \"models\": {\"name\": {\"input\": 2.5, \"output\": 10, \"cached_input\": 1.25}}}`. A change applies to later usage, after a restart"
+      "JSON file with what models cost per million tokens: `{\"currency\": \"USD\", \"models\": {\"name\": {\"input\": 2.5, \"output\": 10, \"cached_input\": 1.25}}}`. A change applies to what is used after a restart"
   })
 }
 
 const load = ({ prices, retention }: Values<typeof settings>) => {
   const layerPrices = Layer.succeed(CurrentPrices, prices)
-  const layerStore = Layer.provide(UsageSql.layer, layerPrices)
   const layerReads = Handlers.UsageReads.layer.pipe(
     Layer.provide(
-      Layer.unwrap(Effect.map(OwnConnections, ({ layer }) => Layer.provide(layerStore, layer(connections))))
+      Layer.unwrap(Effect.map(OwnConnections, ({ layer }) => Layer.provide(UsageSql.layer, layer(connections))))
     ),
     Layer.provide(layerPrices)
   )
   return {
     layer: Layer.merge(
       HttpApiBuilder.layer(UsageApi).pipe(Layer.provide(Handlers.layer), Layer.provide(layerReads)),
-      Layer.provide(UsageBooking.layer(retention), layerStore)
+      Layer.provide(UsageBooking.layer(retention), [UsageSql.layer, layerPrices])
     ),
     forOperators: HttpApiBuilder.layer(OperatorUsageApi).pipe(
       Layer.provide(Handlers.layerOperators),
-      Layer.provide([layerReads, layerStore])
+      Layer.provide([layerReads, UsageSql.layer])
     ),
-    taskLink: Effect.provide(UsageLink.make, layerStore),
+    taskLink: Effect.provide(UsageLink.make, UsageSql.layer),
     // The server finds the handlers in its context by the tags of the calls.
     rpc: Layer.provide(UsageRpcHandlers.layer, layerReads) as unknown as ExtensionLayer
   }
