@@ -12,6 +12,7 @@ import {
   examine,
   type Examined,
   type Facts,
+  requiredIsolation,
   unusable
 } from "./DatabaseExamination.ts"
 import { type DatabaseUrl, tlsProblemOf } from "./DatabaseUrl.ts"
@@ -73,6 +74,9 @@ const warningsOf = (main: Examined, direct: Examined, target: Target): ReadonlyA
         `the schema "${direct.facts.otherCluster}" of this database has tables of a cluster too: only one cluster can own the shards, so give each a database`
       ]
       : []),
+    ...(main.facts.synchronousCommit === "off"
+      ? ["synchronous_commit is off: acknowledged tasks are lost when Postgres crashes"]
+      : []),
     ...(main.pooling !== "none" && !main.facts.hasTimeout
       ? [`statements have no timeout behind the pooler: ALTER ROLE "${main.facts.role}" SET statement_timeout = '10s'`]
       : [])
@@ -128,26 +132,51 @@ export const openWhenReachable = Effect.fnUntraced(function*(target: Target) {
 })
 
 /**
+ * What statements rely on, whatever the role or the database sets: locks come first, and what follows sees what others committed meanwhile;
+ * the tables of Effect Cluster have times without a zone; idle connections stay open; and indexes are used. Compilation (`jit`) is off,
+ * because before Postgres 18 a plan that must read a table whole seems to cost enough for it. Results are binary: no format matters.
+ */
+const relied = {
+  default_transaction_isolation: requiredIsolation,
+  TimeZone: "UTC",
+  idle_session_timeout: "0",
+  enable_indexscan: "on",
+  enable_indexonlyscan: "on",
+  enable_nestloop: "on",
+  plan_cache_mode: "auto",
+  jit: "off"
+}
+
+/**
  * Times are milliseconds, far above any healthy statement; a slow statement ends before `DatabaseSockets` closes its connection.
- * A session keeps the plans that it makes while tables are nearly empty, so these must not read tables whole. Compilation
- * (`jit`) is off, because before Postgres 18 a plan that must read a table whole seems to cost enough for it.
+ * A session keeps the plans that it makes while tables are nearly empty, so these must not read tables whole.
  */
 const limits = {
   statement_timeout: "10000",
   lock_timeout: "5000",
   idle_in_transaction_session_timeout: "15000",
-  enable_seqscan: "off",
-  jit: "off"
+  enable_seqscan: "off"
 }
 
 const unlimited = { statement_timeout: "0", lock_timeout: "0", idle_in_transaction_session_timeout: "0" }
 
 /** A pooler refuses such parameters, so the operator sets them for the role. */
-const withParameters = ({ options, pooling }: Connection, startupParameters: Readonly<Record<string, string>>) => ({
+const withParameters = (
+  { options, pooling, version }: Connection,
+  startupParameters: Readonly<Record<string, string>>
+) => ({
   ...options,
   // A prepared statement exists only on the session that prepared it.
   prepare: pooling !== "transaction",
-  ...(pooling === "none" ? { startupParameters } : {})
+  ...(pooling === "none"
+    ? {
+      startupParameters: {
+        ...relied,
+        ...(version >= 170_000 ? { transaction_timeout: "0" } : {}),
+        ...startupParameters
+      }
+    }
+    : {})
 })
 
 /** Options of connections that answer requests. */

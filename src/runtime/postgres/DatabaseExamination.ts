@@ -29,7 +29,11 @@ export interface Connection {
   /** To the first host. */
   readonly options: PgConnection.Config
   readonly pooling: Pooling
+  /** As in `server_version_num`. */
+  readonly version: number
 }
+
+export const requiredIsolation = "read committed"
 
 const minVersion = 14
 /** For one statement of the examination. A login has the URL's `connect_timeout`. */
@@ -50,6 +54,9 @@ const Facts = Schema.Struct({
   otherCluster: Schema.NullOr(Schema.String),
   startedAt: Schema.String,
   hasTimeout: Schema.Boolean,
+  isolation: Schema.String,
+  synchronousCommit: Schema.String,
+  replicationRole: Schema.String,
   hasSchema: Schema.Boolean,
   /** Whether the database was made before the first release. */
   hasOldSchema: Schema.Boolean,
@@ -71,8 +78,10 @@ const selectFacts = `
     current_schema()::text AS "newSchema",
     (SELECT min(nspname::text) FROM pg_class AS other JOIN pg_namespace ON pg_namespace.oid = other.relnamespace
       WHERE other.relname = 'cluster_runners' AND other.relkind = 'r' AND other.relpersistence = 'p' AND other.oid IS DISTINCT FROM to_regclass('cluster_runners')) AS "otherCluster",
-    pg_postmaster_start_time()::text AS "startedAt",
-    current_setting('statement_timeout') <> '0' AS "hasTimeout", to_regclass('${Migrations.ledger}') IS NOT NULL AS "hasSchema",
+    extract(epoch FROM pg_postmaster_start_time())::text AS "startedAt",
+    current_setting('statement_timeout') <> '0' AS "hasTimeout", current_setting('default_transaction_isolation') AS isolation,
+    current_setting('synchronous_commit') AS "synchronousCommit", current_setting('session_replication_role') AS "replicationRole",
+    to_regclass('${Migrations.ledger}') IS NOT NULL AS "hasSchema",
     to_regclass('${ConvertDatabase.oldLedger}') IS NOT NULL AS "hasOldSchema",
     to_regclass('cluster_runners') IS NOT NULL AS "hasClusterTables",
     coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
@@ -132,7 +141,7 @@ const examineOptions = Effect.fnUntraced(function*(options: PgConnection.Config)
   const isShared = !isDirect
     && (yield* Effect.catchTag(isTransactionPooled(options, connection, facts.pid), "SchemaError", Effect.die))
   const pooling: Pooling = isDirect ? "none" : isShared ? "transaction" : "session"
-  return { facts, pooling, options, versions, oldVersion: old?.version }
+  return { facts, pooling, version: facts.number, options, versions, oldVersion: old?.version }
 }, Effect.scoped)
 
 type Setting = "DATABASE_URL" | "DATABASE_DIRECT_URL"
@@ -191,11 +200,20 @@ const examineHost = (url: DatabaseUrl, host: Host, setting: Setting) => {
       ({ facts }) => !facts.isStandby,
       () => permanent("it is a standby, which refuses writes: use the primary")
     ),
-    Effect.filterOrFail(({ facts }) => !facts.isReadOnly, () => permanent("it is read-only"))
+    Effect.filterOrFail(({ facts }) => !facts.isReadOnly, ({ facts }) =>
+      permanent(
+        `it is read-only: default_transaction_read_only is on, which some providers set while a disk is full. Then free space, and write ${
+          set(facts, "default_transaction_read_only", "off")
+        }`
+      ))
   )
 }
 
-const problemOf = ({ facts, oldVersion }: Examined): string | undefined => {
+/** What gives the sessions of the role a setting, whatever else sets it. */
+const set = ({ database, role }: Facts, name: string, value: string) =>
+  `ALTER ROLE "${role}" IN DATABASE "${database}" SET ${name} = ${value}`
+
+const problemOf = ({ facts, oldVersion, pooling }: Examined): string | undefined => {
   if (oldVersion !== undefined && !facts.hasSchema) {
     const problem = ConvertDatabase.problemOf(oldVersion)
     if (problem !== undefined) return problem
@@ -207,6 +225,14 @@ const problemOf = ({ facts, oldVersion }: Examined): string | undefined => {
     return `the encoding of "${facts.database}" is ${facts.encoding}: create it with ENCODING 'UTF8' TEMPLATE template0`
   }
   if (facts.schema === null) return `the search_path of the role "${facts.role}" has no schema that it may use`
+  if (facts.replicationRole !== "origin") {
+    const statement = set(facts, "session_replication_role", "origin")
+    return `session_replication_role is ${facts.replicationRole}, and foreign keys do not work: as a superuser write ${statement}`
+  }
+  if (pooling !== "none" && facts.isolation !== requiredIsolation) {
+    const statement = set(facts, "default_transaction_isolation", `'${requiredIsolation}'`)
+    return `default_transaction_isolation is ${facts.isolation}, and a pooler lets no client choose another: write ${statement}, and let the pooler connect anew`
+  }
   return undefined
 }
 

@@ -19,7 +19,9 @@ export const tables: Tables = {
 }
 
 const add = `INSERT INTO history AS old (name, minute, value)
-  SELECT name, date_trunc('minute', ${moment("$1")}), value FROM unnest($2::text[], $3::float8[]) AS new (name, value)
+  SELECT name, date_trunc('minute', ${
+  moment("$1")
+}, 'UTC'), value FROM unnest($2::text[], $3::float8[]) AS new (name, value)
   ON CONFLICT (name, minute) DO UPDATE SET value = CASE WHEN old.name = 'late_ms_max'
     THEN greatest(old.value, excluded.value) ELSE old.value + excluded.value END`
 

@@ -69,7 +69,7 @@ export const statements: ReadonlyArray<string> = [
     ADD COLUMN silence_from timestamptz, ADD COLUMN silent_since timestamptz, ADD COLUMN hand_overs integer,
     ${usageColumns.map((column) => `ADD COLUMN ${column}`).join(", ")}`,
   // Requests begin with it. The text may have escapes that JSON in Postgres refuses.
-  `UPDATE tasks SET assistant_id = substring(left(request, 64) FROM '^\\{"assistant_id":([0-9]+)[,}]')::bigint
+  `UPDATE tasks SET assistant_id = substring(left(request, 64) FROM '^[{]"assistant_id":([0-9]+)[,}]')::bigint
   FROM task_requests WHERE task_uuid = uuid`,
   `DROP INDEX task_metadata_by_user`,
   `ALTER TABLE task_metadata ADD COLUMN metadata jsonb`,

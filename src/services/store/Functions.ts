@@ -192,7 +192,7 @@ BEGIN
     FROM generate_subscripts(p_uuid, 1) AS n JOIN tasks t ON ${is("t.uuid", "p_uuid[n]")}
     LEFT JOIN task_requests r ON ${is("r.task_uuid", "p_uuid[n]")}
     CROSS JOIN LATERAL (
-      SELECT regexp_replace(t.callback_url, '^(\\w+://)(?:[^/?#]*@)?([^/?#]*).*$', '\\1\\2') AS origin
+      SELECT regexp_replace(t.callback_url, E'^(\\\\w+://)(?:[^/?#]*@)?([^/?#]*).*$', E'\\\\1\\\\2') AS origin
     ) AS target
     WHERE outcomes[n] = 'Applied' AND p_sends_webhook[n] AND t.callback_url IS NOT NULL;
   END IF;
@@ -269,7 +269,7 @@ BEGIN
           coalesce(booked[1], 0) + more[1], coalesce(booked[2], 0) + more[2], coalesce(booked[3], 0) + more[3],
           coalesce(booked[4], 0) + more[4], coalesce(booked[5], 0) + more[5], coalesce(booked[6], 0) + more_seconds
         ]
-        ELSE coalesce(booked, '{0,0,0,0,0,NULL}') END END,
+        ELSE coalesce(booked, ARRAY[0, 0, 0, 0, 0, NULL]) END END,
       model = CASE WHEN p_model[n] IS NULL AND p_tokens[n] IS NULL THEN t.model ELSE p_model[n] END,
       token_id = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_id ELSE p_token_id[n] END,
       token_issued_at = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_issued_at ELSE p_token_issued_at[n] END

@@ -145,7 +145,7 @@ export const deliveries = (where: string) =>
     CASE WHEN NOT d.sending THEN ${micros("d.due_at")} END AS "nextAttemptAt",
     coalesce((
       SELECT json_agg(json_build_object(
-        'number', a.number, 'startedAt', ${micros("a.started_at")},
+        'number', a.number, 'startedAt', ${micros("a.started_at")}::bigint,
         'duration', a.duration_ms, 'responseStatus', a.response_status,
         'error', ${attemptError}
       ) ORDER BY a.number)
