@@ -106,12 +106,68 @@ describe("sslmode", () => {
       assert.match(found, new RegExp(expected))
     }))
 
+  it.live.each<readonly [string, string, string]>([
+    // This machine needs no proof of its own server.
+    ["127.0.0.1", "sslmode=require&channel_binding=require", "^TLS$"],
+    // Resolves to this machine, but is none of its addresses.
+    [
+      "0.0.0.0",
+      "sslmode=require&channel_binding=require",
+      "self.signed certificate, which is verified in place of channel_binding=require: set sslrootcert"
+    ],
+    ["localhost", `sslmode=require&channel_binding=require&${root}`, "^TLS$"],
+    ["0.0.0.0", `sslaccept=strict&${root}`, "0.0.0.0 is not in the cert's list"],
+    ["localhost", "sslmode=verify-full", "self.signed certificate: set sslrootcert to the file"],
+    ["localhost", "sslmode=no-verify&schema=public&connection_limit=5&pgbouncer=true&pool_timeout=", "^TLS$"],
+    ["localhost", "ssl_min_protocol_version=TLSv1.3&sslnegotiation=direct", "^TLS$"]
+  ])("of %s with %s", ([host, query, expected]) =>
+    Effect.gen(function*() {
+      const found = yield* connection(`postgres://postgres:${password}@${host}:${port}/postgres?${query}`)
+      assert.match(found, new RegExp(expected))
+    }))
+
+  it.live("has the certificate that a server asks of its clients", () =>
+    Effect.gen(function*() {
+      const rules = path.join(directory, "hba.conf")
+      fs.writeFileSync(
+        rules,
+        "hostnossl all all all scram-sha-256\nhostssl all all all scram-sha-256 clientcert=verify-ca\n"
+      )
+      const strict = yield* Effect.acquireRelease(
+        Effect.promise(() =>
+          startPostgres([
+            "ssl=on",
+            `ssl_cert_file=${certificate}`,
+            `ssl_key_file=${path.join(directory, "key.pem")}`,
+            `ssl_ca_file=${certificate}`,
+            `hba_file=${rules}`
+          ])
+        ),
+        ({ stop }) => Effect.promise(stop)
+      )
+      const own = `sslcert=${certificate}&sslkey=${path.join(directory, "key.pem")}`
+      assert.match(yield* connection(`${strict.url}?sslmode=require`), /requires a valid client certificate/)
+      assert.strictEqual(yield* connection(`${strict.url}?sslmode=require&${own}`), "TLS")
+    }))
+
+  it.live("of a URL with a schema leads to it", () =>
+    Effect.gen(function*() {
+      const database = yield* Effect.acquireRelease(
+        Effect.promise(() => openDatabase(server.url)),
+        ({ close }) => Effect.promise(close)
+      )
+      yield* Effect.promise(() => database.query(`CREATE SCHEMA "My app"`))
+      const sql = yield* connect(`${database.url}?schema=My%20app`)
+      assert.deepStrictEqual(yield* sql`SELECT current_schema()::text AS schema`, [{ schema: "My app" }])
+    }))
+
   it("that does not verify is named by one warning at start, and by doctor", async () => {
     const database = await use(openDatabase(server.url), onTestFinished)
     const { pathname } = new URL(database.url)
     // Resolves to this machine, but is none of its addresses.
     const env = {
-      DATABASE_URL: `postgres://postgres:${password}@0.0.0.0:${port}${pathname}?sslmode=require`,
+      DATABASE_URL:
+        `postgres://postgres:${password}@0.0.0.0:${port}${pathname}?sslmode=require&connection_limit=5&pgbouncer=true`,
       DATA_DIR: directory
     }
     const service = await Service.start(env)
@@ -119,6 +175,9 @@ describe("sslmode", () => {
     const warning =
       "DATABASE_URL: the certificate of the server is not verified: set sslmode=verify-full and sslrootcert"
     assert.lengthOf(service.output.split(warning), 2)
+    const ignored =
+      "DATABASE_URL: the service does not use these parameters and ignores them: connection_limit, pgbouncer"
+    assert.lengthOf(service.output.split(ignored), 2)
     assert.match(
       await diagnose({ JWT_SECRET: jwtSecret, INTERNAL_TOKENS: internalToken, ...env }, "database"),
       new RegExp(`^warn Postgres .*${warning}$`)

@@ -63,7 +63,13 @@ const warningsOf = (main: Examined, direct: Examined, target: Target): ReadonlyA
   const version = Migrations.coreVersion(direct.versions)
   const tlsProblem = tlsProblemOf(databaseUrl, main.options, isProduction)
   const directTlsProblem = databaseDirectUrl && tlsProblemOf(databaseDirectUrl, direct.options, isProduction)
+  const ignoredIn = (setting: string, url: DatabaseUrl | undefined) =>
+    url === undefined || url.ignored.length === 0
+      ? []
+      : [`${setting}: the service does not use these parameters and ignores them: ${url.ignored.join(", ")}`]
   return [
+    ...ignoredIn("DATABASE_URL", databaseUrl),
+    ...ignoredIn("DATABASE_DIRECT_URL", databaseDirectUrl),
     ...(tlsProblem === undefined ? [] : [`DATABASE_URL: ${tlsProblem}`]),
     ...(directTlsProblem === undefined ? [] : [`DATABASE_DIRECT_URL: ${directTlsProblem}`]),
     ...(version > Migrations.latest

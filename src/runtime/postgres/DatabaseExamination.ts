@@ -175,14 +175,28 @@ interface Failure {
 
 const permanent = (text: string): Failure => ({ text, mayPass: false })
 
-const failureOf = (error: SqlError.SqlError, setting: Setting): Failure => {
+/** Codes of Node for a certificate of an authority that is unknown here. */
+const unproven = /SELF_SIGNED|UNABLE_TO/
+
+/** What to write when the certificate of the server cannot be verified. Node's own advice does not apply to a database. */
+const certificateProblem = (reason: string, { verifiedFor }: DatabaseUrl) => {
+  const problem = reason.replace(/; if the root CA .*/, "")
+  return verifiedFor === undefined
+    ? `${problem}: set sslrootcert to the file of its authority's certificate`
+    : `${problem}, which is verified in place of ${verifiedFor}: set sslrootcert to the file of its authority's certificate, or remove ${
+      verifiedFor.split("=")[0]
+    } to accept any server`
+}
+
+const failureOf = (error: SqlError.SqlError, url: DatabaseUrl, setting: Setting): Failure => {
   const { cause, message } = error.reason
   const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
   const isSilent = error === silent || message === "PgConnection: Connection timed out"
   // As a load balancer does that has no server yet.
   const isClosed = message === "PgConnection: Connection closed during startup"
+  const reason = explain(error, setting)
   return {
-    text: isSilent ? "it does not answer" : explain(error, setting),
+    text: isSilent ? "it does not answer" : unproven.test(code) ? certificateProblem(reason, url) : reason,
     mayPass: isSilent || isClosed || passing.test(code)
   }
 }
@@ -195,7 +209,7 @@ const examineHost = (url: DatabaseUrl, host: Host, setting: Setting) => {
       ({ reason }: SqlError.SqlError) => isTlsOptional(url) && reason._tag === "ConnectionError",
       () => attempt(false)
     ),
-    Effect.mapError((error) => failureOf(error, setting)),
+    Effect.mapError((error) => failureOf(error, url, setting)),
     Effect.filterOrFail(
       ({ facts }) => !facts.isStandby,
       () => permanent("it is a standby, which refuses writes: use the primary")

@@ -1,4 +1,7 @@
-/** Parses database URLs as libpq does. A parameter that the service would not follow is refused, never ignored. */
+/**
+ * Parses database URLs as libpq does, with the spellings of other drivers. A parameter that the service does not follow is ignored and
+ * named by a warning, but one whose loss would make a connection less safe, or lead elsewhere, is refused.
+ */
 import type { PgConnection } from "@effect/sql-pg"
 import { Duration, Redacted } from "effect"
 import * as fs from "node:fs"
@@ -22,18 +25,30 @@ export interface DatabaseUrl {
   readonly tls: tls.ConnectionOptions | undefined
   /** Undefined without one, which means `prefer`. */
   readonly sslmode: string | undefined
+  /** The parameter in whose place the certificate is verified although `sslmode` does not ask for it. */
+  readonly verifiedFor: string | undefined
+  /** Names of the parameters that are ignored. */
+  readonly ignored: ReadonlyArray<string>
   readonly options: PgConnection.Config
 }
 
 const defaultPort = 5432
 const defaultConnectTimeout = 10
 
-/** Parameters that only tune a connection, and values of others that mean what the service does anyway. */
-const harmless = new RegExp(
-  "^(keepalives(_.*)?|tcp_user_timeout|fallback_application_name|(gssencmode|channel_binding)=(disable|prefer)"
-    + "|sslnegotiation=postgres|client_encoding=utf-?8|target_session_attrs=(any|read-write|primary))$",
+/** Values that mean what the service does anyway. */
+const usual = new RegExp(
+  "^(gssencmode=(disable|prefer)|sslnegotiation=postgres|sslsni=1|sslcompression=0|gssdelegation=0|sslcertmode=allow"
+    + "|client_encoding=(utf-?8|auto)|load_balance_hosts=disable|uselibpqcompat=true"
+    + "|target_session_attrs=(any|read-write|primary|prefer-standby)"
+    + "|targetServerType=(any|primary|master|preferPrimary|preferSecondary))$",
   "i"
 )
+
+/** Only tune a connection, although their names begin as `guarded` ones. */
+const harmless = /^(sslnegotiation|sslsni|sslcompression|gsslib|gssdelegation|krbsrvname)$/i
+
+/** Parameters by which a connection is secured, or which say where it leads. One that is not followed must not be ignored. */
+const guarded = /^(ssl|tls|gss|krb|channel|auth|require|oauth|scram|service|passfile|replication|target|socketFactory)/i
 
 const refuse = (problem: string): never => {
   throw new Error(problem)
@@ -48,6 +63,8 @@ const decode = (text: string, what: string) => {
 }
 
 const isSocket = ({ host }: Host) => host.startsWith("/")
+
+const isLocal = ({ host }: Host) => /^(\/.*|localhost|127\..*|::1)$/.test(host)
 
 const portOf = (text: string | undefined): number => {
   const port = Number(text || defaultPort)
@@ -76,14 +93,25 @@ const hostsOf = (authority: string, hosts: string | undefined, ports: string | u
   return [first, ...rest]
 }
 
-const readCertificates = (file: string): ReadonlyArray<string> => {
-  if (file === "system") return tls.getCACertificates("system")
+/** The value of a parameter, which is then no longer among the unknown ones. */
+type Take = (name: string) => string | undefined
+
+const read = (name: string, file: string): string => {
   try {
-    return [fs.readFileSync(file, "utf8")]
+    return fs.readFileSync(file, "utf8")
   } catch {
-    return refuse(`sslrootcert: ${file} cannot be read`)
+    return refuse(`${name}: ${file} cannot be read`)
   }
 }
+
+/** Images without the package of authorities have no system store. */
+const systemAuthorities = () => {
+  const found = tls.getCACertificates("system")
+  return found.length > 0 ? found : tls.getCACertificates("bundled")
+}
+
+const readAuthorities = (file: string): ReadonlyArray<string> =>
+  file === "system" ? systemAuthorities() : [read("sslrootcert", file)]
 
 /** The certificate may name any of the hosts, because a connection to another one is not distinguished. */
 const identityOf = (hosts: Hosts) => (_: string, certificate: tls.PeerCertificate) => {
@@ -93,10 +121,9 @@ const identityOf = (hosts: Hosts) => (_: string, certificate: tls.PeerCertificat
 
 const unverified = { rejectUnauthorized: false }
 
-const tlsOf = (mode: string, rootCertificate: string | undefined, hosts: Hosts): DatabaseUrl["tls"] => {
-  if (mode === "disable" || isSocket(hosts[0])) return undefined
+const verificationOf = (mode: string, rootCertificate: string | undefined, hosts: Hosts): tls.ConnectionOptions => {
   if (rootCertificate === "system" && mode !== "verify-full") refuse("sslrootcert=system requires sslmode=verify-full")
-  const ca = rootCertificate === undefined ? undefined : { ca: [...readCertificates(rootCertificate)] }
+  const ca = rootCertificate === undefined ? undefined : { ca: [...readAuthorities(rootCertificate)] }
   switch (mode) {
     case "allow":
     case "prefer":
@@ -105,62 +132,191 @@ const tlsOf = (mode: string, rootCertificate: string | undefined, hosts: Hosts):
       return ca === undefined ? unverified : { ...ca, checkServerIdentity: () => undefined }
     case "verify-ca":
       return ca === undefined
-        ? refuse("sslmode=verify-ca requires sslrootcert")
+        ? refuse("sslmode=verify-ca requires sslrootcert, the file of the authority's certificate")
         : { ...ca, checkServerIdentity: () => undefined }
     case "verify-full":
       return { ...ca, checkServerIdentity: identityOf(hosts) }
     default:
-      return refuse(`sslmode=${mode} is not supported`)
+      return refuse(`sslmode=${mode} is not supported: disable, prefer, require, verify-ca and verify-full are`)
   }
+}
+
+const ownTls = ["sslcert", "sslkey", "sslpassword", "sslcrl", "ssl_min_protocol_version", "ssl_max_protocol_version"]
+
+/** The certificate of this client, and bounds of TLS. */
+const ownTlsOf = (take: Take): tls.ConnectionOptions => {
+  const [cert, key, passphrase, crl, min, max] = ownTls.map(take)
+  if ((cert === undefined) !== (key === undefined)) {
+    refuse("sslcert and sslkey need each other; the certificate of the server's authority is sslrootcert")
+  }
+  return {
+    ...(cert === undefined || key === undefined ? {} : { cert: read("sslcert", cert), key: read("sslkey", key) }),
+    ...(passphrase === undefined ? {} : { passphrase }),
+    ...(crl === undefined ? {} : { crl: read("sslcrl", crl) }),
+    ...(min === undefined ? {} : { minVersion: min as tls.SecureVersion }),
+    ...(max === undefined ? {} : { maxVersion: max as tls.SecureVersion })
+  }
+}
+
+const checked = (options: tls.ConnectionOptions) => {
+  try {
+    tls.createSecureContext(options)
+  } catch (error) {
+    refuse(
+      `sslcert, sslkey, sslcrl or a version of TLS cannot be used: ${error instanceof Error ? error.message : error}`
+    )
+  }
+  return options
+}
+
+const tlsOf = (mode: string, take: Take, hosts: Hosts): DatabaseUrl["tls"] => {
+  if (mode === "disable" || isSocket(hosts[0])) {
+    for (const name of ["sslrootcert", ...ownTls]) take(name)
+    return undefined
+  }
+  return checked({ ...verificationOf(mode, take("sslrootcert"), hosts), ...ownTlsOf(take) })
+}
+
+/** `ssl` as drivers of other languages write it. */
+const modeOfSsl = (value: string) =>
+  /^(true|1|on|yes)$/.test(value) ? "require" : /^(false|0|off|no)$/.test(value) ? undefined : value
+
+/**
+ * The mode of TLS. Channel binding proves, and Prisma's `sslaccept=strict` asks, that the server is the right one: the driver knows
+ * neither, and verifies the certificate instead. This machine needs no proof.
+ */
+const modeOf = (take: Take, rootCertificate: string | undefined, hosts: Hosts) => {
+  const [sslmode, ssl] = [take("sslmode"), take("ssl")].map((value) => value?.toLowerCase())
+  const given = sslmode ?? (ssl === undefined ? undefined : modeOfSsl(ssl))
+  const named = given ?? (rootCertificate === "system" ? "verify-full" : undefined)
+  const mode = named === "no-verify" ? "require" : named
+  const proofs = ["sslaccept=strict", "channel_binding=require"].filter((proof) => {
+    const [name = "", value] = proof.split("=")
+    const found = take(name)
+    return found?.toLowerCase() === value
+  })
+  const [proof] = proofs
+  if (proof === undefined || mode === "verify-full" || mode === "verify-ca" || hosts.every(isLocal)) {
+    return { mode, ignored: proofs }
+  }
+  if (mode === "disable") refuse(`${proof} needs TLS: remove it, or sslmode=disable`)
+  return { mode: "verify-full", verifiedFor: proof, ignored: proofs }
 }
 
 const timeoutOf = (text: string | undefined) => {
   const seconds = Number(text ?? defaultConnectTimeout)
-  if (!Number.isInteger(seconds) || seconds < 0) refuse("connect_timeout must be a number of seconds")
-  return Duration.seconds(seconds || defaultConnectTimeout)
+  if (!Number.isInteger(seconds)) refuse("connect_timeout must be a number of seconds")
+  return Duration.seconds(seconds > 0 ? seconds : defaultConnectTimeout)
 }
 
-const parseText = (text: string): DatabaseUrl => {
+/** The settings of a session that a URL may name: `options` of libpq, and the schema as other drivers write it. */
+const startupOptionsOf = (take: Take, ignore: (name: string) => void) => {
+  const prisma = take("schema")
+  // Prisma writes its default into each URL, and a pooler may refuse an option.
+  if (prisma === "public") ignore("schema")
+  const schema = prisma === undefined || prisma === "public" ? undefined : `"${prisma.replaceAll("\"", "\"\"")}"`
+  const path = schema ?? take("currentSchema") ?? take("search_path")
+  const options = [take("options"), path && `-c search_path=${path.replace(/[\\\s]/g, "\\$&")}`]
+  return options.filter(Boolean).join(" ") || undefined
+}
+
+interface Parts {
+  /** Hosts with their ports. */
+  readonly authority: string
+  readonly user: string | undefined
+  readonly password: string | undefined
+  readonly database: string | undefined
+  readonly parameters: ReadonlyMap<string, string>
+}
+
+/** libpq leaves + as it is; forms write it for the blanks of `options`. */
+const parametersOf = (query: string) =>
+  new Map(
+    query.split("&").filter((pair) => pair !== "").map((pair) => {
+      const [name = "", ...value] = pair.split("=")
+      if (!/^[\w.-]+$/.test(name)) refuse("a parameter has no valid name")
+      const text = value.join("=")
+      return [name, decode(name === "options" ? text.replaceAll("+", " ") : text, name)]
+    })
+  )
+
+const urlParts = (text: string): Parts => {
   const [, authority = "", path = "", query = ""] =
-    /^postgres(?:ql)?:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(text) ??
+    /^(?:postgres|postgresql|cockroachdb)(?:\+\w+)?:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(text) ??
       refuse("must be a URL as in postgres://user:password@host:5432/database")
   const at = authority.lastIndexOf("@")
   if (at < 0 && path.includes("@")) refuse("the name of the database contains @")
+  if (at < 0 && /@[^&]*\//.test(query)) refuse("a parameter contains @ and /")
   const [, user = "", secret] = /^([^:]*)(?::(.*))?$/s.exec(authority.slice(0, Math.max(at, 0))) ?? []
-  const parameters = new Map(new URLSearchParams(query))
+  return {
+    authority: authority.slice(at + 1),
+    user: decode(user, "user") || undefined,
+    password: secret === undefined ? undefined : decode(secret, "password"),
+    database: decode(path, "database") || undefined,
+    parameters: parametersOf(query)
+  }
+}
+
+/** `host=db user=tasks password='a b'`, which libpq takes as well as a URL. */
+const keywordParts = (text: string): Parts => {
+  const parameters = new Map<string, string>()
+  const pair = /\s*(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)*))(?=\s|$)/gy
+  let end = 0
+  for (let found = pair.exec(text); found !== null; found = pair.exec(text)) {
+    parameters.set(found[1] ?? "", (found[2] ?? found[3] ?? "").replace(/\\(.)/g, "$1"))
+    end = pair.lastIndex
+  }
+  if (text.slice(end).trim() !== "") refuse("must be a URL as in postgres://user:password@host:5432/database")
+  return { authority: "", user: undefined, password: undefined, database: undefined, parameters }
+}
+
+/** Consoles of providers print a URL within a command, or for JDBC, and a file of variables may keep its quotes. */
+const bare = (text: string) =>
+  text.trim().replace(/^psql\s+/, "").replace(/^(["'])(.*)\1$/s, "$2").replace(/^jdbc:/i, "")
+
+const parseText = (text: string): DatabaseUrl => {
+  const { authority, database, parameters: given, password, user } = /^\s*\w+\s*=/.test(text)
+    ? keywordParts(text)
+    : urlParts(text)
+  const parameters = new Map(given)
   const take = (name: string) => {
     const value = parameters.get(name)
     parameters.delete(name)
     return value === "" ? undefined : value
   }
-  const hosts = hostsOf(authority.slice(at + 1), take("host"), take("port"))
-  const sslmode = take("sslmode") ?? (take("ssl") === "true" ? "require" : undefined)
-  const password = take("password") ?? (secret === undefined ? undefined : decode(secret, "password"))
-  const parsed: DatabaseUrl = {
+  const ignored: Array<string> = []
+  const hosts = hostsOf(authority, take("host") ?? take("hostaddr"), take("port"))
+  const { ignored: proofs, mode, verifiedFor } = modeOf(take, parameters.get("sslrootcert"), hosts)
+  if (verifiedFor === undefined) ignored.push(...proofs.map((proof) => proof.split("=")[0] ?? ""))
+  const secret = take("password") ?? password
+  const parsed: Omit<DatabaseUrl, "ignored"> = {
     hosts,
-    tls: tlsOf(sslmode ?? "prefer", take("sslrootcert"), hosts),
-    sslmode,
+    tls: tlsOf(mode ?? "prefer", take, hosts),
+    sslmode: mode,
+    verifiedFor,
     options: {
-      username: take("user") ?? (decode(user, "user") || undefined),
-      password: password === undefined ? undefined : Redacted.make(password),
-      database: take("dbname") ?? (decode(path, "database") || undefined),
-      applicationName: take("application_name") ?? "async-task-service",
-      startupOptions: take("options"),
-      connectTimeout: timeoutOf(take("connect_timeout"))
+      username: take("user") ?? user,
+      password: secret === undefined ? undefined : Redacted.make(secret),
+      database: take("dbname") ?? database,
+      applicationName: take("application_name") ?? take("ApplicationName") ?? take("fallback_application_name") ??
+        "async-task-service",
+      startupOptions: startupOptionsOf(take, (name) => ignored.push(name)),
+      connectTimeout: timeoutOf(take("connect_timeout") ?? take("connectTimeout"))
     }
   }
   for (const [name, value] of parameters) {
-    if (!harmless.test(name) && !harmless.test(`${name}=${value}`)) {
-      // The value of a parameter that libpq does not know may be a secret.
-      refuse(name === "target_session_attrs" ? `${name}=${value}: the service writes` : `${name} is not supported`)
-    }
+    if (value === "" || usual.test(`${name}=${value}`)) continue
+    if (/^target/i.test(name)) refuse(`${name}=${value}: the service writes`)
+    // The value of a parameter that libpq does not know may be a secret.
+    if (guarded.test(name) && !harmless.test(name)) refuse(`${name} is not supported`)
+    ignored.push(name)
   }
-  return parsed
+  return { ...parsed, ignored }
 }
 
 /** Throws an error that names the wrong parameter. No message contains the URL, which may have a password. */
 export const parse = (url: Redacted.Redacted): DatabaseUrl => {
-  const text = Redacted.value(url)
+  const text = bare(Redacted.value(url))
   try {
     return parseText(text)
   } catch (error) {
@@ -178,8 +334,6 @@ export const optionsFor = (url: DatabaseUrl, host: Host, isEncrypted: boolean): 
   stream: () => open(host),
   ssl: (isEncrypted && url.tls) ?? false
 })
-
-const isLocal = ({ host }: Host) => /^(\/.*|localhost|127\..*|::1)$/.test(host)
 
 /**
  * Why others on the network may read or change a connection with these options; undefined when they may not. Only
