@@ -15,7 +15,7 @@ import {
   requiredIsolation,
   unusable
 } from "./DatabaseExamination.ts"
-import { type DatabaseUrl, tlsProblemOf } from "./DatabaseUrl.ts"
+import { type DatabaseUrl, nameOf, tlsProblemOf } from "./DatabaseUrl.ts"
 
 export interface Database {
   readonly main: Connection
@@ -128,13 +128,30 @@ export const open = Effect.fnUntraced(function*(target: Target): Effect.fn.Retur
   }
 })
 
-/** Like `open`, but waits for a database that is starting or out of reach. */
+/** Seconds after which a start first says that it waits, and then after each doubling. */
+const firstNotice = 2
+
+/** Like `open`, but waits for a database that is starting or out of reach, and says so. */
 export const openWhenReachable = Effect.fnUntraced(function*(target: Target) {
-  const announce = yield* Effect.cached(Effect.logWarning("The database cannot be reached: waiting for it up to 20 s"))
-  return yield* open(target).pipe(
-    Effect.tapError(({ mayPass }) => mayPass ? announce : Effect.void),
+  const { databaseDirectUrl, databaseUrl } = target
+  const names = new Set([...databaseUrl.hosts, ...(databaseDirectUrl?.hosts ?? [])].map(nameOf))
+  const at = [...names].join(", ")
+  let problem = "it does not answer"
+  const announce = Effect.gen(function*() {
+    for (let seconds = firstNotice, said = 0;; said = seconds, seconds *= 2) {
+      yield* Effect.sleep(Duration.seconds(seconds - said))
+      yield* Effect.logWarning(`Waiting for the database at ${at} for ${seconds} s: ${problem}`)
+    }
+  })
+  const opened = open(target).pipe(
+    Effect.tapError((unusable) =>
+      Effect.sync(() => {
+        problem = unusable.problem.replace(`${at} does not`, "it does not")
+      })
+    ),
     Effect.retry({ while: ({ mayPass }) => mayPass, schedule: startRetry })
   )
+  return yield* Effect.raceFirst(opened, announce)
 })
 
 /**

@@ -9,16 +9,17 @@ import * as ConvertDatabase from "../../services/store/ConvertDatabase.ts"
 import * as Migrations from "../../services/store/Migrations.ts"
 import type { Query } from "../../services/store/Queries.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
-import { type DatabaseUrl, type Host, type Hosts, isTlsOptional, optionsFor } from "./DatabaseUrl.ts"
+import { type DatabaseUrl, type Host, type Hosts, isTlsOptional, nameOf, optionsFor } from "./DatabaseUrl.ts"
 
 /** The message is one line for the operator. `mayPass`: the database may only be starting, or out of reach for a moment. */
 export class DatabaseUnusable extends Schema.TaggedError<DatabaseUnusable>()("DatabaseUnusable", {
   message: Schema.String,
+  problem: Schema.String,
   mayPass: Schema.Boolean
 }) {}
 
-export const unusable = (message: string, mayPass = false) =>
-  new DatabaseUnusable({ message: `The database cannot be used: ${message}`, mayPass })
+export const unusable = (problem: string, mayPass = false) =>
+  new DatabaseUnusable({ message: `The database cannot be used: ${problem}`, problem, mayPass })
 
 /** `transaction`: each transaction may run on another server session. `session`: a session is kept, its settings are not. */
 type Pooling = "none" | "session" | "transaction"
@@ -165,8 +166,11 @@ const explain = (error: SqlError.SqlError, setting: Setting) => {
   }
 }
 
+/** Codes of Node for a name without an address, as that of a container that has not started. */
+const unresolved = /^(ENOTFOUND|EAI_AGAIN)$/
+
 /** Codes of Node and Postgres for a server that is not there yet, starts, stops, or has no room at the moment. */
-const passing = /^(ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN|ENOENT|57P0[1-3]|53300|08P01)$/
+const passing = /^(ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|57P0[1-3]|53300|08P01)$/
 
 interface Failure {
   readonly text: string
@@ -188,28 +192,33 @@ const certificateProblem = (reason: string, { verifiedFor }: DatabaseUrl) => {
     } to accept any server`
 }
 
-const failureOf = (error: SqlError.SqlError, url: DatabaseUrl, setting: Setting): Failure => {
+const isSilent = (error: SqlError.SqlError) =>
+  error === silent || error.reason.message === "PgConnection: Connection timed out"
+
+const failureOf = (error: SqlError.SqlError, url: DatabaseUrl, host: Host, setting: Setting): Failure => {
   const { cause, message } = error.reason
   const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
-  const isSilent = error === silent || message === "PgConnection: Connection timed out"
-  // As a load balancer does that has no server yet.
-  const isClosed = message === "PgConnection: Connection closed during startup"
+  if (isSilent(error)) return { text: `${nameOf(host)} does not answer`, mayPass: true }
+  if (unresolved.test(code)) {
+    return { text: `the name ${host.host} has no address (${code}): check the host of ${setting}`, mayPass: true }
+  }
   const reason = explain(error, setting)
   return {
-    text: isSilent ? "it does not answer" : unproven.test(code) ? certificateProblem(reason, url) : reason,
-    mayPass: isSilent || isClosed || passing.test(code)
+    text: unproven.test(code) ? certificateProblem(reason, url) : reason,
+    // A load balancer closes a connection for which it has no server yet.
+    mayPass: message === "PgConnection: Connection closed during startup" || passing.test(code)
   }
 }
 
-/** As libpq, falls back to a connection without TLS when `sslmode` allows it. */
+/** As libpq, falls back to a connection without TLS when `sslmode` allows it, but not after silence. */
 const examineHost = (url: DatabaseUrl, host: Host, setting: Setting) => {
   const attempt = (isEncrypted: boolean) => examineOptions(optionsFor(url, host, isEncrypted))
   return attempt(true).pipe(
     Effect.catchIf(
-      ({ reason }: SqlError.SqlError) => isTlsOptional(url) && reason._tag === "ConnectionError",
+      (error: SqlError.SqlError) => isTlsOptional(url) && error.reason._tag === "ConnectionError" && !isSilent(error),
       () => attempt(false)
     ),
-    Effect.mapError((error) => failureOf(error, url, setting)),
+    Effect.mapError((error) => failureOf(error, url, host, setting)),
     Effect.filterOrFail(
       ({ facts }) => !facts.isStandby,
       () => permanent("it is a standby, which refuses writes: use the primary")
@@ -266,7 +275,8 @@ export const examine = Effect.fnUntraced(function*(
       return problem === undefined ? examined : yield* unusable(prefix + problem)
     }
     const { text } = result.failure
-    failures.push(url.hosts.length === 1 ? text : `${host.host}:${host.port}: ${text}`)
+    const name = nameOf(host)
+    failures.push(url.hosts.length === 1 || text.startsWith(name) ? text : `${name}: ${text}`)
     mayPass ||= result.failure.mayPass
   }
   return yield* unusable(prefix + failures.join("; "), mayPass)

@@ -350,6 +350,9 @@ export const tlsProblemOf = (
   return `${found}: set sslmode=verify-full and sslrootcert`
 }
 
+/** As logs and messages name a host. */
+export const nameOf = ({ host, port }: Host) => host.startsWith("/") ? host : `${host}:${port}`
+
 /** Connects to a host, at whatever distance its addresses are. */
 export const open = (to: Host): Socket =>
   isSocket(to) ? connect({ path: `${to.host}/.s.PGSQL.${to.port}` }) : openSocket(to)
