@@ -6,7 +6,7 @@ import { Context, Effect } from "effect"
 import { Digest } from "effect/crypto"
 import { Base64 } from "effect/encoding"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Readiness } from "../services/operations/Readiness.ts"
+import { isFailing, Readiness } from "../services/operations/Readiness.ts"
 import { DevelopmentToken, tokenFor } from "./DevelopmentToken.ts"
 
 const styles = `
@@ -174,7 +174,7 @@ export const layer = HttpRouter.use((router) =>
         const isPage = acceptsHtml(accept)
         if (!isPage && !acceptsText(accept)) return Effect.succeed(notFound)
         return Effect.map(Effect.all([readiness.checks, tokenFor(mint, request)]), ([checks, token]) => {
-          const failing = checks.flatMap(({ name, problem }) => problem === null ? [] : [name])
+          const failing = checks.filter(isFailing).map(({ name }) => name)
           if (!isPage) {
             return HttpServerResponse.setHeaders(HttpServerResponse.text(textOf(failing, host, token, shown)), headers)
           }

@@ -111,7 +111,7 @@ export class Proxy {
         server.destroy()
       }
       for (const socket of pair) socket.on("error", close).on("close", close)
-      client.on("data", (chunk: Buffer) => isSilent() || this.#toServer.pass(chunk, server, isSilent))
+      client.on("data", (chunk: Buffer) => isSilent() || this.#toServer.pass(this.#rewritten(chunk), server, isSilent))
       let isLoggedIn = false
       server.on("data", (chunk: Buffer) => {
         if (isSilent()) return
@@ -156,6 +156,23 @@ export class Proxy {
     return async () => {
       this.#server.listen(port, "127.0.0.1")
       await once(this.#server, "listening")
+    }
+  }
+
+  #rewriting: readonly [string, string] | undefined
+
+  #rewritten(chunk: Buffer) {
+    if (this.#rewriting === undefined) return chunk
+    const [from, to] = this.#rewriting
+    const at = chunk.indexOf(from)
+    return at < 0 ? chunk : Buffer.concat([chunk.subarray(0, at), Buffer.from(to), chunk.subarray(at + from.length)])
+  }
+
+  /** Replaces a part of statements by one of the same length until the returned function is called. */
+  rewrite(from: string, to: string) {
+    this.#rewriting = [from, to]
+    return () => {
+      this.#rewriting = undefined
     }
   }
 

@@ -11,6 +11,7 @@ import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { ClusterNodes, type Member } from "../../src/services/operations/ClusterNodes.ts"
 import { Readiness } from "../../src/services/operations/Readiness.ts"
 import * as ReadinessSql from "../../src/services/operations/ReadinessSql.ts"
+import { RemoteChanges } from "../../src/services/store/RemoteChanges.ts"
 import { NodeClock } from "../../src/services/timing/NodeClock.ts"
 import * as Database from "../kit/Database.ts"
 import { openDatabase } from "../kit/databases.ts"
@@ -168,6 +169,7 @@ const layerStubs = Layer.mergeAll(
       shards: () => []
     }))
   ),
+  RemoteChanges.layer,
   Layer.mock(TaskSweeper, { lastSweep: Effect.sync(() => lastSweep) }),
   // Without the clock of the machine, which it would provide as well.
   Layer.effect(

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { PrometheusMetrics } from "effect/observability"
-import { Readiness } from "../../services/operations/Readiness.ts"
+import { isFailing, Readiness } from "../../services/operations/Readiness.ts"
 import { TaskCensus } from "../../services/operations/TaskCensus.ts"
 import { prometheusName } from "../../services/telemetry/Metrics.ts"
 import { Api } from "../contract/Api.ts"
@@ -19,12 +19,18 @@ export const layerHealth = HttpRouter.use((router) =>
       "GET",
       "/readyz",
       Effect.map(readiness.checks, (found) => {
-        const failing = found.filter(({ problem }) => problem !== null)
-        const checks = Object.fromEntries(found.map(({ name, problem }) => [name, problem ?? "ok"]))
+        const failing = found.filter(isFailing)
+        const warning = found.filter((check) => check.problem !== null && !isFailing(check))
+        const textsOf = (some: typeof found) =>
+          Object.fromEntries(some.map(({ name, problem }) => [name, problem ?? "ok"]))
+        const body = {
+          checks: textsOf(found.filter((check) => !warning.includes(check))),
+          ...(warning.length === 0 ? {} : { warnings: textsOf(warning) })
+        }
         return failing.length === 0
-          ? HttpServerResponse.jsonUnsafe({ status: "ok", checks })
+          ? HttpServerResponse.jsonUnsafe({ status: "ok", ...body })
           : HttpServerResponse.jsonUnsafe(
-            { message: `Not ready: ${failing.map(({ name }) => name).join(", ")}`, checks },
+            { message: `Not ready: ${failing.map(({ name }) => name).join(", ")}`, ...body },
             { status: 503 }
           )
       })

@@ -101,6 +101,9 @@ const upstream = (url: string | undefined, builtIn: string) =>
 
 const NotReady = Schema.Struct({ checks: Schema.Record(Schema.String, Schema.String) })
 
+/** What `/readyz` says of a node that is ready. */
+const Warned = Schema.Struct({ warnings: Schema.optional(Schema.Record(Schema.String, Schema.String)) })
+
 /** The failing checks of `/readyz`. Another server, as a gateway, answers 503 without them. */
 const notReady = (url: string, response: HttpClientResponse.HttpClientResponse) =>
   Effect.matchEffect(HttpClientResponse.schemaBodyJson(NotReady)(response), {
@@ -116,7 +119,11 @@ const ready = (url: string) =>
     const response = yield* Effect.timeout(HttpClient.get(`${url}/readyz`), timeout)
     if (response.status === 503) return yield* notReady(url, response)
     yield* HttpClientResponse.filterStatusOk(response)
-    return `${url} is ready`
+    const { warnings = {} } = yield* Effect.orElseSucceed(
+      HttpClientResponse.schemaBodyJson(Warned)(response),
+      (): typeof Warned.Type => ({})
+    )
+    return withWarnings(`${url} is ready`, Object.entries(warnings).map((warning) => warning.join(": ")))
   })
 
 /** How far a wall clock is ahead of another clock, in seconds. */

@@ -5,14 +5,12 @@ export interface Check {
   readonly name: string
   /** Null when the check passes. */
   readonly problem: string | null
+  /** Whether the node can do its work in spite of the problem. */
+  readonly isWarning?: true
 }
+
+export const isFailing = ({ isWarning, problem }: Check): boolean => problem !== null && isWarning !== true
 
 export class Readiness extends Context.Service<Readiness, {
   readonly checks: Effect.Effect<ReadonlyArray<Check>>
 }>()("async-task-service/services/operations/Readiness") {}
-
-/** Observations of the database client. The problem contains no address; null while the database works. */
-export const StoreHealth = Context.Reference<{ readonly problem: () => string | null }>(
-  "async-task-service/services/operations/Readiness/StoreHealth",
-  { defaultValue: () => ({ problem: () => null }) }
-)

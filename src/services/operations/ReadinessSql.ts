@@ -9,10 +9,12 @@ import { monotonicMillis } from "../../domain/Timestamp.ts"
 import { TaskSweeper } from "../actors/TaskSweeper.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import * as Migrations from "../store/Migrations.ts"
+import { RemoteChanges } from "../store/RemoteChanges.ts"
+import { StoreHealth } from "../store/StoreHealth.ts"
 import { NodeClock, problemOf } from "../timing/NodeClock.ts"
 import * as Worker from "../timing/Worker.ts"
 import { ClusterNodes, unownedShards } from "./ClusterNodes.ts"
-import { type Check, Readiness, StoreHealth } from "./Readiness.ts"
+import { type Check, Readiness } from "./Readiness.ts"
 
 const timeout = Duration.seconds(2)
 /** Milliseconds without a finished sweep after which a node counts as stuck. */
@@ -115,6 +117,7 @@ export const layer = Layer.effect(
     const sweeper = yield* TaskSweeper
     const ownership = yield* TaskOwnership
     const { status } = yield* NodeClock
+    const { reception } = yield* RemoteChanges
 
     const shards = yield* makeOwnersCheck
     const database = yield* makeDatabaseChecks
@@ -131,9 +134,15 @@ export const layer = Layer.effect(
 
     const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(status()) }))
 
+    const notifications = Effect.sync((): Check => ({
+      name: "notifications",
+      problem: reception.problem,
+      isWarning: true
+    }))
+
     return Readiness.of({
       checks: Effect.map(
-        Effect.all([database.checks, progress, membership, shards, clock]),
+        Effect.all([database.checks, progress, membership, shards, clock, notifications]),
         ([found, ...others]) => [...found, ...others]
       )
     })

@@ -5,11 +5,19 @@ import type { TaskId } from "../../domain/Task.ts"
 /** Maximum queued changes; when it is exceeded, `mayHaveGaps` opens. */
 const maxQueued = 10_000
 
+/** Whether notifications of other nodes arrive, as the relay observes. Nothing arrives without a relay. */
+export interface Reception {
+  isAlive: boolean
+  /** Why nothing has arrived for a while although the database works; null otherwise. */
+  problem: string | null
+}
+
 export class RemoteChanges extends Context.Service<RemoteChanges, {
   readonly changes: Queue.Dequeue<TaskId>
   readonly add: (uuid: TaskId) => void
   /** Open when changes may have been lost. The sweeper closes it and searches the rows. */
   readonly mayHaveGaps: Latch.Latch
+  readonly reception: Reception
 }>()("async-task-service/services/store/RemoteChanges") {
   static readonly layer = Layer.effect(
     RemoteChanges,
@@ -20,7 +28,8 @@ export class RemoteChanges extends Context.Service<RemoteChanges, {
         add: (uuid) => {
           if (!Queue.offerUnsafe(changes, uuid)) mayHaveGaps.openUnsafe()
         },
-        mayHaveGaps
+        mayHaveGaps,
+        reception: { isAlive: false, problem: null }
       })
     })
   )

@@ -156,6 +156,13 @@ export const clusterNotifications = counter({
   initial: [["sent"], ["received"]]
 })
 
+export const notificationsArrive = gauge({
+  name: "cluster.notifications.arrive",
+  meaning:
+    "1 while notifications of other nodes can arrive, 0 while this node polls for their changes and is up to 5 s late",
+  labels: []
+})
+
 export const shardReassignments = counter({
   name: "cluster.shard.reassignments",
   meaning: "shards that this node gained or lost, by direction (gained, lost)",
