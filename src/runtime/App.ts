@@ -28,6 +28,7 @@ import { CallbackFormats } from "../services/store/CallbackFormats.ts"
 import * as MeasuredTaskWrites from "../services/store/MeasuredTaskWrites.ts"
 import * as Migrations from "../services/store/Migrations.ts"
 import * as NotificationRelay from "../services/store/NotificationRelay.ts"
+import * as PendingWork from "../services/store/PendingWork.ts"
 import { RevocationHooks } from "../services/store/RevocationHooks.ts"
 import * as RevocationRepositorySql from "../services/store/RevocationRepositorySql.ts"
 import * as StoredBytesSql from "../services/store/StoredBytesSql.ts"
@@ -306,6 +307,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
   )
   return layerDrain.pipe(
     Layer.provideMerge(layerListening),
+    Layer.provide(PendingWork.layer),
     Layer.provide([
       NodeHttpServer.layerHttpServices,
       layerStore(database, config),

@@ -3,7 +3,7 @@
  * same problems. The database is reached by two connections: one for requests, and one for locks, LISTEN and migrations,
  * which a transaction pooler cannot carry. They differ only with DATABASE_DIRECT_URL.
  */
-import { Effect, Schedule } from "effect"
+import { Duration, Effect, Schedule } from "effect"
 import * as Migrations from "../../services/store/Migrations.ts"
 import { extensionTables } from "../loadedExtensions.ts"
 import {

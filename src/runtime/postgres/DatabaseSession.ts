@@ -11,7 +11,7 @@ import type { DatabaseSockets } from "./DatabaseSockets.ts"
 import type { Host } from "./DatabaseUrl.ts"
 import { type Patience, Silent, type Traffic, whileAnswering } from "./Patience.ts"
 
-const heartbeatInterval = Duration.millis(200)
+const heartbeatInterval = Duration.millis(500)
 const retryInterval = Duration.millis(100)
 /** Milliseconds. */
 const minLoginInterval = 500

@@ -8,6 +8,7 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
+import { PendingWork } from "../store/PendingWork.ts"
 import { RemoteChanges } from "../store/RemoteChanges.ts"
 import { visibilityLag } from "../store/RevocationRepository.ts"
 import { TaskReads } from "../store/TaskReads.ts"
@@ -185,7 +186,20 @@ const make = Effect.gen(function*() {
     yield* actors.handOverSilent
     sweptAt = yield* monotonicMillis
   })
-  yield* Worker.make({ name: "the task sweep", runOnce: sweep, interval: sweepInterval })
+  const demand = (yield* PendingWork).of("tasks")
+  yield* Worker.make({
+    name: "the task sweep",
+    runOnce: sweep,
+    interval: sweepInterval,
+    demand: {
+      ...demand,
+      isDue: Effect.gen(function*() {
+        if (yield* demand.isDue) return true
+        sweptAt = yield* monotonicMillis
+        return false
+      })
+    }
+  })
 
   return TaskSweeper.of({
     lastSweep: Effect.sync(() => sweptAt),

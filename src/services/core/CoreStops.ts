@@ -5,6 +5,7 @@
 import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { stopDelay } from "../../domain/DispatchRetry.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { PendingWork } from "../store/PendingWork.ts"
 import { type PendingStop, StopOutbox } from "../store/StopOutbox.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -55,7 +56,13 @@ export class CoreStops extends Context.Service<CoreStops, {
         return stops.length
       }).pipe(Effect.repeat({ while: (found) => found === batch }))
 
-      yield* Worker.make({ name: "the delivery of stop requests", runOnce: deliverDue, interval: sweepInterval, wake })
+      yield* Worker.make({
+        name: "the delivery of stop requests",
+        runOnce: deliverDue,
+        interval: sweepInterval,
+        demand: (yield* PendingWork).of("stops"),
+        wake
+      })
       return CoreStops.of({ wake: Effect.asVoid(wake.open) })
     })
   )

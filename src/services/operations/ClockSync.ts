@@ -23,6 +23,8 @@ const timeout = Duration.seconds(5)
 const readings = 4
 /** Milliseconds after which a sample has no third reading. */
 const longSample = 200
+/** Milliseconds. A sample that is so certain has no third reading either. */
+const certain = 2
 
 /** Milliseconds. A larger change of wall clock minus monotonic clock between two polls causes a sample. */
 const maxDrift = 100
@@ -48,7 +50,11 @@ export const sample = (
   return Effect.gen(function*() {
     const begunAt = monotonic()
     let found = best([yield* read, yield* read])
-    for (let count = 2; count < readings && monotonic() - begunAt < longSample; count++) {
+    for (
+      let count = 2;
+      count < readings && monotonic() - begunAt < longSample && found.uncertainty > certain;
+      count++
+    ) {
       found = best([found, yield* read])
     }
     return found

@@ -4,6 +4,7 @@
  */
 import { Context, Duration, Effect, Layer } from "effect"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { PendingWork } from "../store/PendingWork.ts"
 import { type Count, StoredBytesStore } from "../store/StoredBytesStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Settings } from "../timing/Settings.ts"
@@ -36,6 +37,7 @@ export const StoredBytes = Context.Reference<{ readonly isAbove: (sub: string) =
 
 const make = Effect.gen(function*() {
   const store = yield* StoredBytesStore
+  const demand = (yield* PendingWork).of("stored bytes")
   const { storedBytes: maximum } = yield* Settings
   let above = new Set<string>()
   let since = plus(yield* now, Duration.negate(firstWindow))
@@ -76,6 +78,8 @@ const make = Effect.gen(function*() {
   yield* Worker.make({
     name: "the count of stored bytes",
     interval,
+    // Another node may have counted less of a user whom this one refuses.
+    demand: { ...demand, isDue: Effect.suspend(() => above.size > 0 ? Effect.succeed(true) : demand.isDue) },
     runOnce: Effect.gen(function*() {
       const at = yield* now
       yield* store.noteActive(since, at, maximum === undefined ? millisPerTask.unlimited : millisPerTask.limited)

@@ -10,6 +10,7 @@ import type { TaskId } from "../../domain/Task.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import * as FifoPermits from "../limits/FifoPermits.ts"
 import * as Batcher from "../store/Batcher.ts"
+import { PendingWork } from "../store/PendingWork.ts"
 import { TaskReads } from "../store/TaskReads.ts"
 import { Tasks } from "../Tasks.ts"
 import { Intervals } from "../timing/Intervals.ts"
@@ -227,12 +228,27 @@ const makeRuns = Effect.gen(function*() {
   return { hasRoom: () => held <= maxHeld - batch, start, drained: FiberSet.awaitEmpty(fibers) }
 })
 
+const startDeletion = Effect.gen(function*() {
+  const store = yield* SchedulesStore
+  const intervals = yield* Intervals
+  const expire = Effect.gen(function*() {
+    const before = plus(yield* now, Duration.negate(limits.kept))
+    yield* store.deleteExpired(before, deletionBatch).pipe(Effect.repeat({ while: (count) => count >= deletionBatch }))
+  })
+  yield* Worker.make({
+    name: "the deletion of ended schedules and old runs",
+    runOnce: expire,
+    interval: Duration.times(intervals.retention, 10),
+    isDelayed: true
+  })
+})
+
 const make = Effect.gen(function*() {
   const store = yield* SchedulesStore
   const runs = yield* makeRuns
   const wake = yield* ScheduleWake
   const { sweepInterval } = yield* Settings
-  const intervals = yield* Intervals
+  const demand = (yield* PendingWork).of("schedules")
 
   /** Returns whether more may be due. */
   const claimDue = Effect.fnUntraced(function*() {
@@ -273,24 +289,19 @@ const make = Effect.gen(function*() {
   /** Until the next moment, so that none waits for the next sweep. */
   const pause = Effect.gen(function*() {
     // The room that a batch needs opens the latch.
-    if (!runs.hasRoom()) return sweepInterval
+    if (!runs.hasRoom() || !(yield* demand.isDue)) return sweepInterval
     const due = yield* Effect.orElseSucceed(store.nextDue, () => undefined)
     const left = due === undefined ? Infinity : (due - (yield* now)) / 1000
     return Duration.millis(Math.min(Duration.toMillis(sweepInterval), Math.max(left, 20)))
   })
 
-  const expire = Effect.gen(function*() {
-    const before = plus(yield* now, Duration.negate(limits.kept))
-    yield* store.deleteExpired(before, deletionBatch).pipe(Effect.repeat({ while: (count) => count >= deletionBatch }))
-  })
-
-  yield* Worker.make({ name: "the sweep of schedules", runOnce: sweep, interval: pause, wake })
   yield* Worker.make({
-    name: "the deletion of ended schedules and old runs",
-    runOnce: expire,
-    interval: Duration.times(intervals.retention, 10),
-    isDelayed: true
+    name: "the sweep of schedules",
+    runOnce: sweep,
+    interval: pause,
+    demand,
+    wake
   })
-
+  yield* startDeletion
   return Firing.of({ runOnce: Effect.andThen(sweep, runs.drained) })
 })

@@ -2,6 +2,7 @@
 import { Effect, Layer, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { plus } from "../../domain/Timestamp.ts"
+import { PendingWork } from "../store/PendingWork.ts"
 import { make as makeQueries, moment, query } from "../store/Queries.ts"
 import * as FiringsSql from "./FiringsSql.ts"
 import { Definition, dueAt, limits, type Schedule, ScheduleId } from "./Schedule.ts"
@@ -57,6 +58,12 @@ export const layer = Layer.effect(
   SchedulesStore,
   Effect.gen(function*() {
     const { execute, rows } = yield* makeQueries
+    const pendingWork = yield* PendingWork
+    pendingWork.add("schedules", (soon) => [
+      `FROM schedules WHERE state = 'active' AND due_at <= ${soon}`,
+      `FROM schedule_runs WHERE try_at <= ${soon}`,
+      "FROM schedule_runs WHERE watched"
+    ])
     const store = (schedule: Schedule, revision: number | null, claim: ReadonlyArray<unknown>) =>
       Effect.map(
         rows(save, [...valuesOf(schedule), revision, limits.ofUser, ...claim]),

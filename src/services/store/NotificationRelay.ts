@@ -88,7 +88,7 @@ export const layer = Layer.effectDiscard(
     const sql = yield* SqlClient.SqlClient
     const pool = yield* PgPool.PgPool
     const notifications = yield* TaskNotifications
-    const { mayHaveGaps } = yield* RemoteChanges
+    const { mayHaveGaps, reception } = yield* RemoteChanges
     const random = yield* SecureRandom.SecureRandom
     const self = yield* random.uuidV4()
     /** Other nodes, with the moment of the last message from each, in milliseconds. */
@@ -103,6 +103,7 @@ export const layer = Layer.effectDiscard(
       const [kind, node, ...uuids] = payload.split(" ")
       if (node === self) return yield* watch.heard
       if (node === undefined) return
+      reception.received++
       nodes.set(node, yield* Clock.currentTimeMillis)
       if (kind === "hello") {
         // The sender did not know about us, so it may have skipped us: rescan.

@@ -10,6 +10,8 @@ export interface Reception {
   isAlive: boolean
   /** Why nothing has arrived for a while although the database works; null otherwise. */
   problem: string | null
+  /** Messages of other nodes. */
+  received: number
 }
 
 export class RemoteChanges extends Context.Service<RemoteChanges, {
@@ -29,7 +31,7 @@ export class RemoteChanges extends Context.Service<RemoteChanges, {
           if (!Queue.offerUnsafe(changes, uuid)) mayHaveGaps.openUnsafe()
         },
         mayHaveGaps,
-        reception: { isAlive: false, problem: null }
+        reception: { isAlive: false, problem: null, received: 0 }
       })
     })
   )

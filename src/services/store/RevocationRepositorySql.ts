@@ -3,6 +3,7 @@ import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { Revocation } from "../../domain/Revocation.ts"
 import { plus, Timestamp } from "../../domain/Timestamp.ts"
+import { PendingWork } from "./PendingWork.ts"
 import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { RevocationHooks } from "./RevocationHooks.ts"
 import { keptAfterExpiry, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
@@ -51,6 +52,9 @@ const isRevoked = query(
   ) AS revoked`
 )
 
+/** Seconds for which a revocation counts as new. */
+const newest = 60
+
 const deleteExpired = deletionQuery("token_revocations", `expires_at <= ${moment("$1")}`)
 
 export const layer = Layer.effect(
@@ -59,6 +63,10 @@ export const layer = Layer.effect(
     const { count, execute, first, rows } = yield* makeQueries
     const sql = yield* SqlClient.SqlClient
     const hooks = yield* RevocationHooks
+    const pendingWork = yield* PendingWork
+    // One that is committed late has an earlier moment.
+    const from = `statement_timestamp() - interval '${Duration.toSeconds(visibilityLag) + newest} seconds'`
+    pendingWork.add("revocations", () => [`FROM token_revocations WHERE revoked_at >= ${from}`])
 
     const add = (revocation: Revocation) =>
       revocation._tag === "Token"

@@ -2,6 +2,7 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Layer, Schema, Struct } from "effect"
 import { Timestamp } from "../../domain/Timestamp.ts"
+import { PendingWork } from "./PendingWork.ts"
 import { array, make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { StoredBytesStore, UserStorage } from "./StoredBytesStore.ts"
 
@@ -75,7 +76,11 @@ const above = query(
 
 export const layer = Layer.effect(
   StoredBytesStore,
-  Effect.map(makeQueries, ({ execute, rows }) => {
+  Effect.map(Effect.all([makeQueries, PendingWork]), ([{ execute, rows }, pendingWork]) => {
+    pendingWork.add("stored bytes", (soon) => [
+      `FROM tasks WHERE created_at >= statement_timestamp() - interval '1 minute'`,
+      `FROM stored_bytes WHERE due_at <= ${soon}`
+    ])
     const subsOf = (found: ReadonlyArray<typeof Sub.Type>) => found.map(({ sub }) => sub)
     return StoredBytesStore.of({
       noteActive: (since, at, millisPerTask) => execute(noteActive, [since, at, millisPerTask]),

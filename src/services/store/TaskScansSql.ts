@@ -2,6 +2,7 @@
 import { Duration, Effect, Layer, Schema } from "effect"
 import { TaskHead } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
+import { PendingWork } from "./PendingWork.ts"
 import { make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { headColumns, isLive, shardOf } from "./TaskColumns.ts"
 import { type Page, StatusStats, sumStats, TaskScans } from "./TaskScans.ts"
@@ -62,8 +63,9 @@ const bindPage = ([after, limit, shards]: Page) => [after ?? null, limit, bindSh
 
 export const layer = Layer.effect(
   TaskScans,
-  Effect.map(makeQueries, ({ rows }) =>
-    TaskScans.of({
+  Effect.map(Effect.all([makeQueries, PendingWork]), ([{ rows }, pendingWork]) => {
+    pendingWork.add("tasks", () => [`FROM tasks WHERE ${isLive}`])
+    return TaskScans.of({
       running: (...page) => rows(running, bindPage(page)),
       dueWithin: (from, to, ...page) => rows(dueWithin, [...bindPage(page), from, to]),
       nextDeadline: (shards) =>
@@ -71,5 +73,6 @@ export const layer = Layer.effect(
       overdue: (at, limit) => rows(overdue, [at, limit]),
       revoked: (within, limit) => rows(revoked, [within === undefined ? null : Duration.toSeconds(within), limit]),
       liveStats: Effect.map(rows(liveStats, []), sumStats)
-    }))
+    })
+  })
 )

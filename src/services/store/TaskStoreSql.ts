@@ -4,6 +4,7 @@ import { Effect, Layer } from "effect"
 import type { RunId } from "../../domain/Task.ts"
 import { plus } from "../../domain/Timestamp.ts"
 import * as Batcher from "./Batcher.ts"
+import { PendingWork } from "./PendingWork.ts"
 import { array, hidden, make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { PendingStop, StopOutbox } from "./StopOutbox.ts"
 import * as TaskReadsSql from "./TaskReadsSql.ts"
@@ -30,6 +31,8 @@ const layerStops = Layer.effect(
   StopOutbox,
   Effect.gen(function*() {
     const { execute, rows } = yield* makeQueries
+    const pendingWork = yield* PendingWork
+    pendingWork.add("stops", (soon) => [`FROM core_stops WHERE due_at <= ${soon}`])
     // Thousands of runs may have to be stopped in one moment: their answers come together.
     const record = yield* Batcher.make({
       run: (runIds: ReadonlyArray<RunId>) =>

@@ -39,6 +39,12 @@ const DeliveryRow = Schema.Struct({
 /** The first parameter of the statements that change deliveries. */
 const at = moment("$1")
 
+/** Rows of deliveries that are due soon, and of those whose last attempt may be lost, by their indexes. */
+export const dueSoon = (soon: string) => [
+  `FROM webhook_deliveries WHERE is_proven = ANY ('{t,f}') AND due_at <= ${soon} AND attempts < attempts_allowed`,
+  `FROM webhook_deliveries WHERE due_at <= ${soon} AND attempts >= attempts_allowed`
+]
+
 /** The moment of the oldest delivery that is due at `$1`. */
 export const oldestDue = query(
   Schema.Struct({ dueAt: Schema.NullOr(Timestamp) }),

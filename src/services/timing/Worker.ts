@@ -5,9 +5,18 @@
  * Three kinds of loops are not workers: those that block on a queue or a connection, those without a scope (per socket),
  * and waits inside a request.
  */
-import { Duration, Effect, Fiber, Latch, type Scope } from "effect"
+import { Duration, Effect, Fiber, Latch, Option, type Scope } from "effect"
 import * as Backoff from "../../domain/Backoff.ts"
 import { logFault } from "./Retry.ts"
+
+/** Whether a round has work. */
+export interface Demand {
+  readonly isDue: Effect.Effect<boolean>
+  /** Follows each round. */
+  readonly ran: Effect.Effect<void>
+}
+
+export const always: Demand = { isDue: Effect.succeed(true), ran: Effect.void }
 
 export interface Options<E> {
   /** The subject of the log lines, as in "the task sweep failed". */
@@ -17,6 +26,8 @@ export interface Options<E> {
   readonly interval: Duration.Input | Effect.Effect<Duration.Duration>
   /** Ends a pause when it is opened. The worker closes it before each round, so no signal is lost. */
   readonly wake?: Latch.Latch
+  /** A round after a pause that nothing ended is left out while it is not due. A round that failed is repeated. */
+  readonly demand?: Demand
   /** Whether a pause precedes the first round too. */
   readonly isDelayed?: boolean
 }
@@ -33,7 +44,7 @@ const maxRetryDelay = Duration.seconds(2)
 const isPowerOfTwo = (count: number) => Number.isInteger(Math.log2(count))
 
 export const make = Effect.fnUntraced(function*<E>(options: Options<E>): Effect.fn.Return<Worker, never, Scope.Scope> {
-  const { interval, isDelayed = false, name, runOnce, wake = Latch.makeUnsafe() } = options
+  const { interval, isDelayed = false, demand = always, name, runOnce, wake = Latch.makeUnsafe() } = options
   const pause = Effect.isEffect(interval) ? interval : Effect.succeed(Duration.fromInputUnsafe(interval))
   /** Failures in a row. */
   let failures = 0
@@ -49,15 +60,27 @@ export const make = Effect.fnUntraced(function*<E>(options: Options<E>): Effect.
 
   const round = Effect.suspend(() => {
     wake.closeUnsafe()
-    return attempt
+    return Effect.andThen(attempt, demand.ran)
   })
 
-  const rest = Effect.flatMap(pause, (regular) => {
+  /** Returns whether it ended in time, without a signal. */
+  const pauseOnce = Effect.flatMap(pause, (regular) => {
     if (failures > 0) {
-      return Effect.sleep(Duration.min(regular, Backoff.delayAfter(failures - 1, firstRetryDelay, maxRetryDelay)))
+      const delay = Duration.min(regular, Backoff.delayAfter(failures - 1, firstRetryDelay, maxRetryDelay))
+      return Effect.as(Effect.sleep(delay), false)
     }
     // Opening a latch resumes this fiber in the middle of its caller: let the caller finish its turn.
-    return wake.isOpen() ? Effect.void : Effect.andThen(Effect.timeoutOption(wake.await, regular), Effect.yieldNow)
+    return wake.isOpen()
+      ? Effect.succeed(false)
+      : Effect.tap(Effect.map(Effect.timeoutOption(wake.await, regular), Option.isNone), () => Effect.yieldNow)
+  })
+
+  /** Whether the next round is left out. */
+  const isIdle = Effect.suspend(() => isDraining ? Effect.succeed(false) : Effect.map(demand.isDue, (isDue) => !isDue))
+  const rest = Effect.gen(function*() {
+    while ((yield* pauseOnce) && (yield* isIdle)) {
+      // Nothing to do: the next pause begins.
+    }
   })
 
   const loop = Effect.gen(function*() {

@@ -7,6 +7,7 @@ import type { Principal } from "../../domain/Principal.ts"
 import * as Revocation from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { monotonicMillis, monotonicMillisOf, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { PendingWork } from "../store/PendingWork.ts"
 import { keptAfterExpiry, RevocationRepository } from "../store/RevocationRepository.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Intervals } from "../timing/Intervals.ts"
@@ -20,6 +21,8 @@ export class RevocationsUnknown extends Schema.TaggedError<RevocationsUnknown>()
 const syncTimeout = Duration.seconds(5)
 /** Milliseconds. */
 const maxAge = 30_000
+/** Milliseconds after which the revocations are read even if none seems to be new. */
+const maxUnread = 30_000
 
 export class TokenRevocations extends Context.Service<TokenRevocations, {
   readonly check: (principal: Principal) => Effect.Effect<void, TokenIsRevoked | RevocationsUnknown>
@@ -76,11 +79,13 @@ const makeKnown = () => {
 
 const make = Effect.gen(function*() {
   const repository = yield* RevocationRepository
+  const demand = (yield* PendingWork).of("revocations")
   const intervals = yield* Intervals
   const { awaitRevoked, isKnown, learn, prune } = makeKnown()
   let lastRead: Timestamp | undefined
-  /** By `monotonicMillis`. */
+  /** By `monotonicMillis`; `read` by the wall clock too, which goes on while the machine is suspended. */
   let syncedAt: number
+  let read = { at: -Infinity, wall: -Infinity }
 
   const sync = Effect.gen(function*() {
     const startedAt = yield* monotonicMillis
@@ -88,6 +93,16 @@ const make = Effect.gen(function*() {
     learn(revocations)
     lastRead = readAt
     syncedAt = startedAt
+    read = { at: startedAt, wall: yield* Clock.currentTimeMillis }
+  })
+
+  /** A revocation counts as pending for longer than `maxUnread`, so that none is new only between two reads. */
+  const isDue = Effect.gen(function*() {
+    const at = yield* monotonicMillis
+    const isOld = Math.max(at - read.at, Math.abs((yield* Clock.currentTimeMillis) - read.wall)) > maxUnread
+    if (isOld || (yield* demand.isDue)) return true
+    syncedAt = at
+    return false
   })
 
   const query = (principal: Principal) =>
@@ -111,6 +126,7 @@ const make = Effect.gen(function*() {
     name: "the synchronization of revoked tokens",
     runOnce: Effect.timeout(sync, syncTimeout),
     interval: intervals.revocationSync,
+    demand: { ...demand, isDue },
     isDelayed: true
   })
   yield* Worker.make({ name: "the pruning of revoked tokens", runOnce: prune, interval: intervals.revocationPrune })

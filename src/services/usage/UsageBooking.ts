@@ -1,6 +1,7 @@
 /** Books the outbox of usage every few seconds, and deletes sums of hours that are older than their retention. */
 import { Clock, Duration, Effect, Layer } from "effect"
 import { monotonicMillisOf, now, plus } from "../../domain/Timestamp.ts"
+import { PendingWork } from "../store/PendingWork.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import * as Worker from "../timing/Worker.ts"
 import { CurrentPrices } from "./Prices.ts"
@@ -17,6 +18,7 @@ export const layer = (retention: Duration.Duration) =>
     const store = yield* UsageStore
 
     const clock = yield* Clock.Clock
+    const demand = (yield* PendingWork).of("usage")
     let bookedAt = monotonicMillisOf(clock)
     yield* UsageMetrics.bookingAge.observe(() => (monotonicMillisOf(clock) - bookedAt) / 1000)
 
@@ -36,6 +38,13 @@ export const layer = (retention: Duration.Duration) =>
     yield* Worker.make({
       name: "the booking of usage",
       interval: bookingInterval,
+      demand: {
+        ...demand,
+        isDue: Effect.map(demand.isDue, (isDue) => {
+          if (!isDue) bookedAt = monotonicMillisOf(clock)
+          return isDue
+        })
+      },
       // A booking that is cut off would be repeated, and its metrics are lost.
       runOnce: Effect.uninterruptible(
         Effect.andThen(setPrices, Effect.repeat(book, { while: (rows) => rows === bookingBatch }))

@@ -2,6 +2,7 @@
 import { Effect, Layer, Option, Schema, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Tables } from "../store/Migrations.ts"
+import { PendingWork } from "../store/PendingWork.ts"
 import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
 import type { Prices } from "./Prices.ts"
 import { Amounts, Bucket, type Key, limits, type Order, type Step, TaskUsage, type UsageQuery } from "./Usage.ts"
@@ -211,6 +212,9 @@ export const layer = Layer.effect(
   Effect.gen(function*() {
     const { count, execute, first, rows } = yield* makeQueries
     const sql = yield* SqlClient.SqlClient
+    const pendingWork = yield* PendingWork
+    // Without a table of the sums the question fails, so that a booking shows it before there is usage.
+    pendingWork.add("usage", () => ["FROM usage_outbox", "FROM usage_hours WHERE false"])
     const reads = new Map<string, ReturnType<typeof makeRead>>()
 
     /** A statement for each form of a query: there are few. */

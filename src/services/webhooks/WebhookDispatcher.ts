@@ -7,6 +7,7 @@ import { Cause, Context, Duration, Effect, Exit, type Fiber, FiberSet, Latch, La
 import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { delays, deliveryId } from "../../domain/Webhook.ts"
 import { Counts } from "../limits/Counts.ts"
+import { PendingWork } from "../store/PendingWork.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -213,17 +214,20 @@ const make = Effect.gen(function*() {
     if (refused.length > 0) fork(Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
     if (hasMore) webhooksPending.openUnsafe()
   })
+  const pendingWork = yield* PendingWork
   const claims = yield* Worker.make({
     name: "the claim of webhooks",
     runOnce: Effect.uninterruptible(claimSome),
     interval: sweepInterval,
+    demand: pendingWork.of("webhooks"),
     wake: webhooksPending
   })
 
   yield* Worker.make({
     name: "the end of lost webhooks",
     runOnce: Effect.uninterruptible(yield* makeEndLost(lostBefore)),
-    interval: sweepInterval
+    interval: sweepInterval,
+    demand: pendingWork.of("webhooks")
   })
 
   return WebhookDispatcher.of({

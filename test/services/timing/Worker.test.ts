@@ -56,6 +56,29 @@ describe("a worker", () => {
       assert.deepStrictEqual(rounds, [0, 2, 6])
     }))
 
+  it.effect("leaves out rounds without work, but none that follows a wake-up or a failure", () =>
+    Effect.gen(function*() {
+      let isDue = false
+      const asked: Array<number> = []
+      const ran: Array<number> = []
+      const note = (moments: Array<number>) => Effect.map(now, (at) => void moments.push(at / 1_000_000))
+      const demand = { isDue: Effect.andThen(note(asked), Effect.sync(() => isDue)), ran: note(ran) }
+      const wake = yield* Latch.make()
+      const fails = (round: number) => round === 3 ? Effect.fail("typed") : Effect.void
+      const { rounds } = yield* Effect.provide(start({ demand, wake }, fails), Logger.layer([]))
+      yield* TestClock.adjust("25 seconds")
+      assert.deepStrictEqual([rounds, asked], [[0], [10, 20]])
+      yield* wake.open
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(rounds, [0, 25])
+      isDue = true
+      yield* TestClock.adjust("6 seconds")
+      isDue = false
+      yield* TestClock.adjust("20 seconds")
+      assert.deepStrictEqual([rounds, asked], [[0, 25, 35, 35.1], [10, 20, 35, 45.1, 55.1]])
+      assert.deepStrictEqual(ran, rounds)
+    }))
+
   it.effect("repeats failed rounds with backoff up to 2 s and logs ever fewer of them", () =>
     Effect.gen(function*() {
       const lines: Array<unknown> = []

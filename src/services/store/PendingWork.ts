@@ -1,0 +1,79 @@
+/**
+ * Whether polls would find anything, asked for all of them in one statement, so that an idle node hardly uses its database. What is due
+ * within seconds counts as pending, so that no poll is later than without it. Without a database every poll has work.
+ */
+import { Context, Effect, Layer, Semaphore } from "effect"
+import { SqlClient } from "effect/sql"
+import { monotonicMillis } from "../../domain/Timestamp.ts"
+import * as Worker from "../timing/Worker.ts"
+import { RemoteChanges } from "./RemoteChanges.ts"
+import { TaskNotifications } from "./TaskNotifications.ts"
+
+/** Milliseconds for which an answer holds; less than the shortest interval of a poll, so that each interval has a new one. */
+const maxAge = 900
+/** The same while nothing is pending, no change is known and other nodes' changes arrive. */
+const maxQuietAge = 2900
+/** Longer than the longest age of an answer and the interval of a poll together. */
+const soon = "statement_timestamp() + interval '5 seconds'"
+
+export const PendingWork = Context.Reference<{
+  /** Adds a kind of work: `FROM …` of rows that a poll would find. `soon` is the moment until which they are due. */
+  readonly add: (kind: string, from: (soon: string) => ReadonlyArray<string>) => void
+  /** Whether there is work of a kind, or may be. */
+  readonly of: (kind: string) => Worker.Demand
+}>("async-task-service/services/store/PendingWork", {
+  defaultValue: () => ({ add: () => {}, of: () => Worker.always })
+})
+
+export const layer = Layer.effect(
+  PendingWork,
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const notifications = yield* TaskNotifications
+    const { reception } = yield* RemoteChanges
+    const kinds = new Map<string, string>()
+    const oneByOne = Semaphore.makeUnsafe(1).withPermits(1)
+    let found: Readonly<Record<string, unknown>> = {}
+    let askedAt = -Infinity
+    /** Changes of tasks by this node, and messages of others. */
+    let published = 0
+    let known = -1
+    yield* notifications.relay(() => {
+      published++
+    })
+
+    const changes = () => published + reception.received
+    const isQuiet = () => changes() === known && reception.isAlive && !Object.values(found).includes(true)
+
+    /** Asks, unless the last answer holds and is not from before `changedAt`. */
+    const ask = Effect.fnUntraced(function*(changedAt: number) {
+      const at = yield* monotonicMillis
+      if (askedAt > changedAt && at - askedAt < (isQuiet() ? maxQuietAge : maxAge)) return
+      known = changes()
+      const columns = Array.from(kinds, ([kind, condition]) => `${condition} AS "${kind}"`)
+      const [row = {}] = yield* sql.unsafe<Record<string, unknown>>(`SELECT ${columns.join(", ")}`)
+      found = row
+      askedAt = at
+    })
+
+    return {
+      add: (kind, from) => {
+        kinds.set(kind, `(${from(soon).map((rows) => `EXISTS (SELECT ${rows})`).join(" OR ")})`)
+      },
+      of: (kind) => {
+        let changedAt = -Infinity
+        return {
+          isDue: Effect.suspend(() => oneByOne(ask(changedAt))).pipe(
+            Effect.map(() => found[kind] !== false),
+            // The poll itself reports an outage.
+            Effect.catchCause((cause) => Effect.as(Effect.logDebug("pending work is unknown", cause), true))
+          ),
+          // The round may have left work for later.
+          ran: Effect.map(monotonicMillis, (at) => {
+            changedAt = at
+          })
+        }
+      }
+    }
+  })
+)
