@@ -27,8 +27,8 @@ const statements = [
   [
     "claim",
     claim,
-    "float8, float8, int, text[], int4[], bool[], text[], int4[], int4[], int, int, int, int, int, float8[]",
-    "1e15, 1e15, 128, '{https://target.example}', '{64}', '{t}', '{user}', '{64}', '{64}', 16, 8, 600, 100, 700, '{35,45,75,135,20}'"
+    "float8, float8, int, text[], int4[], bool[], text[], int4[], int4[], int, int, int, int, int, float8[], float8",
+    "1e15, 1e15, 128, '{https://target.example}', '{64}', '{t}', '{user}', '{64}', '{64}', 16, 8, 600, 100, 700, '{35,45,75,135,20}', 0"
   ],
   ["heads", headsById, "uuid[]", ids],
   ["tasks_with_turns", withSmallTurns, "uuid[]", ids]

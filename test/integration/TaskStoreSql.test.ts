@@ -138,7 +138,7 @@ layer(
         yield* isLocked.await
         const first = yield* claim
         assert.deepStrictEqual([first.deliveries.map(({ taskId }) => taskId), first.hasMore], [[free], true])
-        assert.deepStrictEqual(yield* claim, { deliveries: [], hasMore: false })
+        assert.deepStrictEqual(yield* claim, { deliveries: [], hasMore: false, oldest: null })
         yield* isClaimed.open
         yield* Fiber.join(other)
         const last = yield* claim

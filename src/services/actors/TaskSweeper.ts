@@ -11,6 +11,7 @@ import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import { RemoteChanges } from "../store/RemoteChanges.ts"
 import { visibilityLag } from "../store/RevocationRepository.ts"
+import * as ScanFloor from "../store/ScanFloor.ts"
 import { TaskReads } from "../store/TaskReads.ts"
 import { TaskScans } from "../store/TaskScans.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
@@ -30,6 +31,13 @@ const watchSlack = Duration.seconds(30)
 /** Running tasks that one sweep checks for a missing actor. */
 const pageSize = 500
 
+/**
+ * A walk pauses for this many times the duration of its last page, and at most for the milliseconds: the entries of ended tasks that a
+ * backup keeps make it slow.
+ */
+const walkShare = 200
+const maxWalkPause = 5000
+
 const revokedBatch = 500
 
 export class TaskSweeper extends Context.Service<TaskSweeper, {
@@ -46,6 +54,7 @@ const makeEnds = Effect.gen(function*() {
   const scans = yield* TaskScans
   const actors = yield* TaskActors
   const { acceptanceTimeout } = yield* Settings
+  const floor = ScanFloor.make()
 
   /** A failure is logged and does not affect other tasks; the next sweep retries. Returns whether the task was ended. */
   const end = (head: TaskHead, event: TaskEvent | undefined) =>
@@ -81,7 +90,12 @@ const makeEnds = Effect.gen(function*() {
   return {
     overdue: endBatches(
       overdueBatch,
-      Effect.flatMap(now, (at) => scans.overdue(plus(at, Duration.negate(grace)), overdueBatch)),
+      Effect.gen(function*() {
+        const at = plus(yield* now, Duration.negate(grace))
+        const heads = yield* scans.overdue(at, overdueBatch, yield* floor.from(at))
+        if (heads.length < overdueBatch) yield* floor.raise(at)
+        return heads
+      }),
       (head) => nextDue(head, acceptanceTimeout)?.event(),
       maxBatches - 1
     ),
@@ -172,6 +186,7 @@ const make = Effect.gen(function*() {
 
   let sweptAt = yield* monotonicMillis
   let position: TaskId | undefined
+  let walksFrom = -Infinity
   const sweep = Effect.gen(function*() {
     yield* ends.overdue
     yield* ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt)))
@@ -182,7 +197,11 @@ const make = Effect.gen(function*() {
     // After the clock was set back, tasks with deadlines before `watchedUntil` may have no actor.
     watchedUntil = Timestamp.make(Math.min(watchedUntil, watchEnd))
     if (watchedUntil < plus(at, watchSlack)) watchedUntil = yield* watchDeadlines(watchedUntil, watchEnd)
-    position = yield* walkPage(position)
+    const begun = yield* monotonicMillis
+    if (position !== undefined || begun >= walksFrom) {
+      position = yield* walkPage(position)
+      walksFrom = begun + Math.min(maxWalkPause, walkShare * ((yield* monotonicMillis) - begun))
+    }
     yield* actors.handOverSilent
     sweptAt = yield* monotonicMillis
   })

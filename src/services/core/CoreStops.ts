@@ -6,6 +6,7 @@ import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { stopDelay } from "../../domain/DispatchRetry.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { PendingWork } from "../store/PendingWork.ts"
+import * as ScanFloor from "../store/ScanFloor.ts"
 import { type PendingStop, StopOutbox } from "../store/StopOutbox.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -32,6 +33,7 @@ export class CoreStops extends Context.Service<CoreStops, {
       const core = yield* CoreClient
       const { sweepInterval } = yield* Settings
       const wake = yield* Latch.make()
+      const floor = ScanFloor.make()
 
       const postpone = (stop: PendingStop, delay: Duration.Duration) =>
         Effect.flatMap(now, (at) => outbox.postpone(stop.runId, plus(at, delay)))
@@ -51,7 +53,9 @@ export class CoreStops extends Context.Service<CoreStops, {
         )
 
       const deliverDue = Effect.gen(function*() {
-        const stops = yield* outbox.claim(yield* now, lease, batch)
+        const at = yield* now
+        const stops = yield* outbox.claim(at, lease, batch, yield* floor.from(at))
+        if (stops.length < batch) yield* floor.raise(at)
         yield* Effect.forEach(stops, deliver, { concurrency: 16, discard: true })
         return stops.length
       }).pipe(Effect.repeat({ while: (found) => found === batch }))

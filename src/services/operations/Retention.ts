@@ -4,8 +4,9 @@
  */
 import { Duration, Effect, Layer } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { now, plus } from "../../domain/Timestamp.ts"
+import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { RevocationRepository } from "../store/RevocationRepository.ts"
+import * as ScanFloor from "../store/ScanFloor.ts"
 import { TaskRetention } from "../store/TaskRetention.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import { Settings } from "../timing/Settings.ts"
@@ -25,15 +26,27 @@ export const layer = Layer.effectDiscard(
 
     const whileFull = (deletion: Effect.Effect<number, StoreUnavailable>) =>
       Effect.repeat(deletion, { while: (deleted) => deleted === batch })
-    const deleteExpiredKeys = Effect.flatMap(now, (at) => tasks.deleteExpiredKeys(at, batch))
+    const interval = intervalOf(retention, (yield* Intervals).retention)
+    /** Deletes what has become old since an earlier pass, and sometimes whatever is old. */
+    const fromFloor = (
+      deletion: (before: Timestamp, limit: number, from: Timestamp) => Effect.Effect<number, StoreUnavailable>
+    ) => {
+      const floor = ScanFloor.make(5 * Duration.toMillis(interval))
+      return Effect.fnUntraced(function*(before: Timestamp) {
+        const deleted = yield* deletion(before, batch, yield* floor.from(before))
+        if (deleted < batch) yield* floor.raise(before)
+        return deleted
+      })
+    }
+    const deleteExpiredKeys = Effect.flatMap(now, fromFloor(tasks.deleteExpiredKeys))
     const deleteExpiredRevocations = Effect.flatMap(now, (at) => revocations.deleteExpired(at, batch))
     const before = Effect.map(now, (at) => plus(at, Duration.negate(retention)))
-    const deleteEnded = Effect.flatMap(before, (at) => tasks.deleteEnded(at, batch))
+    const deleteEnded = Effect.flatMap(before, fromFloor(tasks.deleteEnded))
     const deleteOrigins = Effect.flatMap(before, (at) => tasks.deleteOrigins(at, batch))
     yield* Worker.make({
       name: "the deletion of expired rows",
       runOnce: Effect.forEach([deleteExpiredKeys, deleteExpiredRevocations, deleteEnded, deleteOrigins], whileFull),
-      interval: intervalOf(retention, (yield* Intervals).retention)
+      interval
     })
   })
 )

@@ -5,6 +5,7 @@
 import { Context, Duration, Effect, Layer } from "effect"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { PendingWork } from "../store/PendingWork.ts"
+import * as ScanFloor from "../store/ScanFloor.ts"
 import { type Count, StoredBytesStore } from "../store/StoredBytesStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Settings } from "../timing/Settings.ts"
@@ -39,6 +40,7 @@ const make = Effect.gen(function*() {
   const store = yield* StoredBytesStore
   const demand = (yield* PendingWork).of("stored bytes")
   const { storedBytes: maximum } = yield* Settings
+  const floor = ScanFloor.make()
   let above = new Set<string>()
   let since = plus(yield* now, Duration.negate(firstWindow))
 
@@ -53,7 +55,8 @@ const make = Effect.gen(function*() {
   const recountDue = Effect.gen(function*() {
     const at = yield* now
     const leasedUntil = plus(at, lease)
-    const due = yield* store.claim(at, leasedUntil, claimed)
+    const due = yield* store.claim(at, leasedUntil, claimed, yield* floor.from(at))
+    if (due.length < claimed) yield* floor.raise(at)
     let counts: ReadonlyArray<Pick<Count, "sub"> | Count> = due.map((sub) => ({ sub }))
     while (counts.length > 0) {
       const counted = yield* Effect.delay(store.count(counts), spacing)

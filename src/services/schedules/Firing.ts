@@ -11,6 +11,7 @@ import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import * as FifoPermits from "../limits/FifoPermits.ts"
 import * as Batcher from "../store/Batcher.ts"
 import { PendingWork } from "../store/PendingWork.ts"
+import * as ScanFloor from "../store/ScanFloor.ts"
 import { TaskReads } from "../store/TaskReads.ts"
 import { Tasks } from "../Tasks.ts"
 import { Intervals } from "../timing/Intervals.ts"
@@ -251,9 +252,9 @@ const make = Effect.gen(function*() {
   const demand = (yield* PendingWork).of("schedules")
 
   /** Returns whether more may be due. */
-  const claimDue = Effect.fnUntraced(function*() {
+  const claimDue = Effect.fnUntraced(function*(from: Timestamp) {
     const at = yield* now
-    const due = yield* store.due(at, batch)
+    const due = yield* store.due(at, batch, from)
     const claims = due.map((schedule) => claimOf(schedule, at))
     for (const { missed } of claims) if (missed !== undefined) Metrics.firings.add(missed.count, "missed")
     const claimed = claims.length === 0 ? [] : yield* store.claim(claims, at, lease)
@@ -261,22 +262,28 @@ const make = Effect.gen(function*() {
     return due.length === batch
   })
 
-  const takeOver = Effect.fnUntraced(function*() {
-    const found = yield* store.takeOver(yield* now, lease, batch)
+  const takeOver = Effect.fnUntraced(function*(from: Timestamp) {
+    const found = yield* store.takeOver(yield* now, lease, batch, from)
     yield* Effect.forEach(found, runs.start, { discard: true })
     return found.length === batch
   })
 
   let sweeps = 0
+  const floor = ScanFloor.make()
+  let from = ScanFloor.lowest
 
   /** Goes on while there is room. The two take turns to be first, so that neither uses up the room of the other. */
   const workOffDue = Effect.gen(function*() {
     const sources = sweeps++ % 2 === 0 ? [claimDue, takeOver] : [takeOver, claimDue]
+    const at = yield* now
+    from = yield* floor.from(at)
     for (const source of sources) {
-      while (runs.hasRoom() && (yield* source())) {
-        // Goes on with the next batch.
+      for (let hasMore = true; hasMore;) {
+        if (!runs.hasRoom()) return
+        hasMore = yield* source(from)
       }
     }
+    yield* floor.raise(at)
   })
 
   const sweep = Effect.gen(function*() {
@@ -290,7 +297,7 @@ const make = Effect.gen(function*() {
   const pause = Effect.gen(function*() {
     // The room that a batch needs opens the latch.
     if (!runs.hasRoom() || !(yield* demand.isDue)) return sweepInterval
-    const due = yield* Effect.orElseSucceed(store.nextDue, () => undefined)
+    const due = yield* Effect.orElseSucceed(store.nextDue(from), () => undefined)
     const left = due === undefined ? Infinity : (due - (yield* now)) / 1000
     return Duration.millis(Math.min(Duration.toMillis(sweepInterval), Math.max(left, 20)))
   })

@@ -3,6 +3,7 @@ import { PgTypes } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import { plus, Timestamp } from "../../domain/Timestamp.ts"
 import { array, countQuery, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
+import * as ScanFloor from "../store/ScanFloor.ts"
 import { Definition, limits, ScheduleId } from "./Schedule.ts"
 import { columns, scheduleOf, ScheduleRow } from "./ScheduleReadsSql.ts"
 import type { Attempted, FiringClaim, PendingRun, SchedulesStore } from "./SchedulesStore.ts"
@@ -10,7 +11,8 @@ import type { Attempted, FiringClaim, PendingRun, SchedulesStore } from "./Sched
 const due = query(
   Schema.Struct({ id: ScheduleId, definition: Schema.fromJsonString(Definition), nextAt: Timestamp }),
   `SELECT id, definition, ${micros("next_at")} AS "nextAt" FROM schedules
-  WHERE state = 'active' AND due_at <= ${moment("$1")} ORDER BY due_at LIMIT $2::int`
+  WHERE state = 'active' AND due_at <= ${moment("$1")} AND due_at >= ${moment("$3")}
+  ORDER BY due_at LIMIT $2::int`
 )
 
 const PendingRow = Schema.Struct({
@@ -61,7 +63,7 @@ const takeOver = query(
   `WITH leased AS (
     UPDATE schedule_runs r SET attempt = r.attempt + 1, try_at = ${moment("$2")}
     FROM (
-      SELECT schedule_id, scheduled_for FROM schedule_runs WHERE try_at <= ${moment("$1")}
+      SELECT schedule_id, scheduled_for FROM schedule_runs WHERE try_at <= ${moment("$1")} AND try_at >= ${moment("$4")}
       ORDER BY try_at LIMIT $3::int FOR NO KEY UPDATE SKIP LOCKED
     ) AS found
     WHERE r.schedule_id = found.schedule_id AND r.scheduled_for = found.scheduled_for
@@ -73,8 +75,8 @@ const takeOver = query(
 const nextDue = query(
   Schema.Struct({ at: Schema.NullOr(Timestamp) }),
   `SELECT ${micros("least(a.at, b.at)")} AS at FROM
-    (SELECT min(due_at) AS at FROM schedules WHERE state = 'active' AND due_at IS NOT NULL) AS a,
-    (SELECT min(try_at) AS at FROM schedule_runs WHERE try_at IS NOT NULL) AS b`
+    (SELECT min(due_at) AS at FROM schedules WHERE state = 'active' AND due_at >= ${moment("$1")}) AS a,
+    (SELECT min(try_at) AS at FROM schedule_runs WHERE try_at >= ${moment("$1")}) AS b`
 )
 
 const tokenMessage = `Its last ${limits.tokenFailures} runs failed because no token could be obtained`
@@ -201,15 +203,15 @@ const pendingOf = (
 ): PendingRun => ({ schedule: scheduleOf(row), scheduledFor, attempt, error, isOverlapping })
 
 export const make = Effect.map(makeQueries, ({ count, execute, rows }) => ({
-  due: (at, limit) => rows(due, [at, limit]),
+  due: (at, limit, from = ScanFloor.lowest) => rows(due, [at, limit, from]),
   claim: (claims, at, lease) =>
     Effect.map(
       rows(claim, [...claimValues(claims), at, plus(at, lease)]),
       (found) => found.map(pendingOf)
     ),
-  takeOver: (at, lease, limit) =>
-    Effect.map(rows(takeOver, [at, plus(at, lease), limit]), (found) => found.map(pendingOf)),
-  nextDue: Effect.map(rows(nextDue, []), ([row]) => row?.at ?? undefined),
+  takeOver: (at, lease, limit, from = ScanFloor.lowest) =>
+    Effect.map(rows(takeOver, [at, plus(at, lease), limit, from]), (found) => found.map(pendingOf)),
+  nextDue: (from = ScanFloor.lowest) => Effect.map(rows(nextDue, [from]), ([row]) => row?.at ?? undefined),
   record: (attempted) => execute(record, attemptValues(attempted)),
   settle: (at, limit) => Effect.map(rows(settle, [at, limit]), (found) => found.map(({ id }) => id)),
   deleteExpired: (before, limit) =>

@@ -190,11 +190,12 @@ const makeClaims = (rows: Rows, { tasks }: Tables) => {
           return pendingOf(row, run)
         })
       ),
-    nextDue: Effect.sync(() => {
-      const moments = [...rows.values()].map(({ schedule }) => dueOf(schedule))
-      const first = Math.min(...moments, ...waiting().map(({ tryAt }) => tryAt))
-      return Number.isFinite(first) ? Timestamp.make(first) : undefined
-    })
+    nextDue: () =>
+      Effect.sync(() => {
+        const moments = [...rows.values()].map(({ schedule }) => dueOf(schedule))
+        const first = Math.min(...moments, ...waiting().map(({ tryAt }) => tryAt))
+        return Number.isFinite(first) ? Timestamp.make(first) : undefined
+      })
   } satisfies Partial<SchedulesStore["Service"]>
 }
 

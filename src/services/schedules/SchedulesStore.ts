@@ -93,22 +93,27 @@ export class SchedulesStore extends Context.Service<SchedulesStore, {
   /** The schedules of those tasks that have one. */
   readonly ofTasks: (taskIds: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<ScheduledTask>, StoreUnavailable>
 
-  /** Active schedules whose moment has come, the earliest first. */
-  readonly due: (at: Timestamp, limit: number) => Effect.Effect<ReadonlyArray<DueSchedule>, StoreUnavailable>
+  /** Active schedules whose moment has come since `from`, the earliest first. */
+  readonly due: (
+    at: Timestamp,
+    limit: number,
+    from?: Timestamp
+  ) => Effect.Effect<ReadonlyArray<DueSchedule>, StoreUnavailable>
   /** Claims moments that are still due and inserts their runs, in one statement. Returns the runs for this node. */
   readonly claim: (
     claims: ReadonlyArray<FiringClaim>,
     at: Timestamp,
     lease: Duration.Duration
   ) => Effect.Effect<ReadonlyArray<PendingRun>, StoreUnavailable>
-  /** Takes runs over whose lease or pause has ended. */
+  /** Takes runs over whose lease or pause has ended since `from`. */
   readonly takeOver: (
     at: Timestamp,
     lease: Duration.Duration,
-    limit: number
+    limit: number,
+    from?: Timestamp
   ) => Effect.Effect<ReadonlyArray<PendingRun>, StoreUnavailable>
-  /** The first moment at which something is due. */
-  readonly nextDue: Effect.Effect<Timestamp | undefined, StoreUnavailable>
+  /** The first moment since `from` at which something is due. */
+  readonly nextDue: (from?: Timestamp) => Effect.Effect<Timestamp | undefined, StoreUnavailable>
   /**
    * Records attempts of runs that are still due or waiting. It also remembers the last task and pauses schedules whose runs lack a
    * token too often.

@@ -16,11 +16,12 @@ export const PendingStop = Schema.Struct({
 export type PendingStop = typeof PendingStop.Type
 
 export class StopOutbox extends Context.Service<StopOutbox, {
-  /** Claims due stops: counts the attempt and makes them due again after `lease`, in case this node dies. */
+  /** Claims stops that are due since `from`: counts the attempt and makes them due again after `lease`, in case this node dies. */
   readonly claim: (
     at: Timestamp,
     lease: Duration.Duration,
-    limit: number
+    limit: number,
+    from?: Timestamp
   ) => Effect.Effect<ReadonlyArray<PendingStop>, StoreUnavailable>
   /** Deletes a delivered stop. */
   readonly record: (runId: RunId) => Effect.Effect<void, StoreUnavailable>

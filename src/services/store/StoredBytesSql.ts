@@ -4,6 +4,7 @@ import { Effect, Layer, Schema, Struct } from "effect"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { PendingWork } from "./PendingWork.ts"
 import { array, make as makeQueries, micros, moment, query } from "./Queries.ts"
+import * as ScanFloor from "./ScanFloor.ts"
 import { StoredBytesStore, UserStorage } from "./StoredBytesStore.ts"
 
 const { float8, int4, text, uuid } = PgTypes.OID
@@ -21,7 +22,8 @@ const noteActive = `INSERT INTO stored_bytes AS known (sub, due_at)
 const claim = query(
   Sub,
   `UPDATE stored_bytes SET due_at = ${moment("$2")} WHERE sub = ANY (ARRAY(
-    SELECT sub FROM stored_bytes WHERE due_at <= ${moment("$1")} ORDER BY due_at LIMIT $3::int FOR UPDATE SKIP LOCKED
+    SELECT sub FROM stored_bytes WHERE due_at <= ${moment("$1")} AND due_at >= ${moment("$4")}
+    ORDER BY due_at LIMIT $3::int FOR UPDATE SKIP LOCKED
   )) RETURNING sub`
 )
 
@@ -84,7 +86,7 @@ export const layer = Layer.effect(
     const subsOf = (found: ReadonlyArray<typeof Sub.Type>) => found.map(({ sub }) => sub)
     return StoredBytesStore.of({
       noteActive: (since, at, millisPerTask) => execute(noteActive, [since, at, millisPerTask]),
-      claim: (at, lease, limit) => Effect.map(rows(claim, [at, lease, limit]), subsOf),
+      claim: (at, lease, limit, from = ScanFloor.lowest) => Effect.map(rows(claim, [at, lease, limit, from]), subsOf),
       count: Effect.fnUntraced(function*(counts) {
         const limit = Math.floor(countedTasks / counts.length)
         const before = new Map(counts.map((count) => [count.sub, { bytes: 0, tasks: 0, last: newest, ...count }]))

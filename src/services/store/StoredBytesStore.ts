@@ -27,11 +27,12 @@ export class StoredBytesStore extends Context.Service<StoredBytesStore, {
     at: Timestamp,
     millisPerTask: number
   ) => Effect.Effect<void, StoreUnavailable>
-  /** Users who are due; no other node gets them until `lease`. */
+  /** Users who are due since `from`; no other node gets them until `lease`. */
   readonly claim: (
     at: Timestamp,
     lease: Timestamp,
-    limit: number
+    limit: number,
+    from?: Timestamp
   ) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
   /** Begins or continues the counts of users, in one statement over a bounded number of tasks. */
   readonly count: (

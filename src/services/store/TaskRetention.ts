@@ -10,10 +10,14 @@ export class TaskRetention extends Context.Service<TaskRetention, {
    * expire, so that a repeated create does not create another task. False if there is no such ended task.
    */
   readonly deleteTask: (uuid: TaskId) => Effect.Effect<boolean, StoreUnavailable>
-  /** Tasks that ended before `before` and have no pending webhook, with all their rows. */
-  readonly deleteEnded: (before: Timestamp, limit: number) => Effect.Effect<number, StoreUnavailable>
+  /** Tasks that ended since `from`, before `before`, and have no pending webhook, with all their rows. */
+  readonly deleteEnded: (before: Timestamp, limit: number, from?: Timestamp) => Effect.Effect<number, StoreUnavailable>
   /** Proofs of webhook origins that were stored before `before`. */
   readonly deleteOrigins: (before: Timestamp, limit: number) => Effect.Effect<number, StoreUnavailable>
-  /** Idempotency keys that expired before `at`. */
-  readonly deleteExpiredKeys: (at: Timestamp, limit: number) => Effect.Effect<number, StoreUnavailable>
+  /** Idempotency keys that expired since `from`, before `at`. */
+  readonly deleteExpiredKeys: (
+    at: Timestamp,
+    limit: number,
+    from?: Timestamp
+  ) => Effect.Effect<number, StoreUnavailable>
 }>()("async-task-service/services/store/TaskRetention") {}

@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { labelOf } from "./ListStatement.ts"
 import { countQuery, deletionQuery, make as makeQueries, moment } from "./Queries.ts"
+import * as ScanFloor from "./ScanFloor.ts"
 import { TaskRetention } from "./TaskRetention.ts"
 
 /** Deletes the tasks that `selected` locks. Deliveries are locked before attempts, as where outcomes are recorded. */
@@ -36,7 +37,7 @@ const deletion = (selected: string) =>
   )
 
 const deleteEnded = deletion(
-  `SELECT uuid, sub, created_at FROM tasks WHERE completed_at <= ${moment("$1")}
+  `SELECT uuid, sub, created_at FROM tasks WHERE completed_at <= ${moment("$1")} AND completed_at >= ${moment("$3")}
       AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)
     ORDER BY completed_at LIMIT $2::int FOR UPDATE SKIP LOCKED`
 )
@@ -50,7 +51,10 @@ const deleteLateAttempts = `DELETE FROM webhook_attempts WHERE task_uuid = $1`
 
 const deleteOrigins = deletionQuery("webhook_origins", `proven_at <= ${moment("$1")}`)
 
-const deleteExpiredKeys = deletionQuery("idempotency_keys", `expires_at <= ${moment("$1")}`)
+const deleteExpiredKeys = deletionQuery(
+  "idempotency_keys",
+  `expires_at <= ${moment("$1")} AND expires_at >= ${moment("$3")}`
+)
 
 export const layer = Layer.effect(
   TaskRetention,
@@ -62,8 +66,8 @@ export const layer = Layer.effect(
         if (isDeleted) yield* Effect.ignore(execute(deleteLateAttempts, [uuid]))
         return isDeleted
       }),
-      deleteEnded: (before, limit) => count(deleteEnded, [before, limit]),
+      deleteEnded: (before, limit, from = ScanFloor.lowest) => count(deleteEnded, [before, limit, from]),
       deleteOrigins: (before, limit) => count(deleteOrigins, [before, limit]),
-      deleteExpiredKeys: (at, limit) => count(deleteExpiredKeys, [at, limit])
+      deleteExpiredKeys: (at, limit, from = ScanFloor.lowest) => count(deleteExpiredKeys, [at, limit, from])
     }))
 )

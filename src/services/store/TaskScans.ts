@@ -36,8 +36,8 @@ export class TaskScans extends Context.Service<TaskScans, {
   readonly dueWithin: (from: Timestamp, to: Timestamp, ...page: Page) => Heads
   /** The earliest time limit of the live tasks of `shards`, or of all shards. */
   readonly nextDeadline: (shards?: ReadonlyArray<TaskShard>) => Effect.Effect<Timestamp | null, StoreUnavailable>
-  /** Live tasks with a deadline before `at`. */
-  readonly overdue: (at: Timestamp, limit: number) => Heads
+  /** Live tasks with a deadline before `at`, but not before `from`. */
+  readonly overdue: (at: Timestamp, limit: number, from?: Timestamp) => Heads
   /** Processing tasks whose token was revoked in the last `within`, or at any time without it. */
   readonly revoked: (within: Duration.Duration | undefined, limit: number) => Heads
   /** Scans live tasks only; the other counts are zero. */

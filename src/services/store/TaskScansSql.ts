@@ -4,6 +4,7 @@ import { TaskHead } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { PendingWork } from "./PendingWork.ts"
 import { make as makeQueries, micros, moment, query } from "./Queries.ts"
+import * as ScanFloor from "./ScanFloor.ts"
 import { headColumns, isLive, shardOf } from "./TaskColumns.ts"
 import { type Page, StatusStats, sumStats, TaskScans } from "./TaskScans.ts"
 
@@ -28,9 +29,11 @@ const nextDeadline = query(
 const overdue = query(
   TaskHead,
   `SELECT ${headColumns} FROM tasks WHERE uuid IN (
-    (SELECT uuid FROM tasks WHERE ${isLive} AND deadline_at <= ${moment("$1")} LIMIT $2::int)
+    (SELECT uuid FROM tasks WHERE ${isLive} AND deadline_at <= ${moment("$1")}
+      AND deadline_at >= ${moment("$3")} LIMIT $2::int)
     UNION ALL
-    (SELECT uuid FROM tasks WHERE status = 'pending' AND acceptance_deadline_at <= ${moment("$1")} LIMIT $2::int)
+    (SELECT uuid FROM tasks WHERE status = 'pending' AND acceptance_deadline_at <= ${moment("$1")}
+      AND acceptance_deadline_at >= ${moment("$3")} LIMIT $2::int)
   ) LIMIT $2::int`
 )
 
@@ -70,7 +73,7 @@ export const layer = Layer.effect(
       dueWithin: (from, to, ...page) => rows(dueWithin, [...bindPage(page), from, to]),
       nextDeadline: (shards) =>
         Effect.map(rows(nextDeadline, [bindShards(shards)]), ([next]) => next?.deadline ?? null),
-      overdue: (at, limit) => rows(overdue, [at, limit]),
+      overdue: (at, limit, from = ScanFloor.lowest) => rows(overdue, [at, limit, from]),
       revoked: (within, limit) => rows(revoked, [within === undefined ? null : Duration.toSeconds(within), limit]),
       liveStats: Effect.map(rows(liveStats, []), sumStats)
     })

@@ -6,6 +6,7 @@ import { plus } from "../../domain/Timestamp.ts"
 import * as Batcher from "./Batcher.ts"
 import { PendingWork } from "./PendingWork.ts"
 import { array, hidden, make as makeQueries, micros, moment, query } from "./Queries.ts"
+import * as ScanFloor from "./ScanFloor.ts"
 import { PendingStop, StopOutbox } from "./StopOutbox.ts"
 import * as TaskReadsSql from "./TaskReadsSql.ts"
 import * as TaskRetentionSql from "./TaskRetentionSql.ts"
@@ -19,7 +20,7 @@ const claimStops = query(
   PendingStop,
   `UPDATE core_stops SET attempts = attempts + 1, due_at = ${moment("$2")}
   WHERE run_id IN (
-    SELECT run_id FROM core_stops WHERE due_at <= ${moment("$1")}
+    SELECT run_id FROM core_stops WHERE due_at <= ${moment("$1")} AND due_at >= ${moment("$4")}
     ORDER BY due_at LIMIT $3::int FOR UPDATE SKIP LOCKED
   ) RETURNING run_id AS "runId", task_uuid AS "taskId", reason, attempts AS attempt,
     (SELECT ${micros("completed_at")} FROM tasks WHERE uuid = task_uuid) AS "endedAt"`
@@ -43,7 +44,7 @@ const layerStops = Layer.effect(
       lockOf: (runId) => runId
     })
     return StopOutbox.of({
-      claim: (at, lease, limit) => rows(claimStops, [at, plus(at, lease), limit]),
+      claim: (at, lease, limit, from = ScanFloor.lowest) => rows(claimStops, [at, plus(at, lease), limit, from]),
       record,
       postpone: (runId, until) =>
         execute(`UPDATE core_stops SET due_at = ${moment("$2")} WHERE run_id = $1`, [runId, until])

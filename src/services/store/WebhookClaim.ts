@@ -7,6 +7,7 @@ import { PgTypes } from "@effect/sql-pg"
 import { Duration, Schema } from "effect"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { array, hidden, micros, moment, query } from "./Queries.ts"
+import * as ScanFloor from "./ScanFloor.ts"
 import { bodyColumnsOf, BodyFields, bodyTables, turnOf } from "./WebhookStatements.ts"
 import { type ClaimRequest, largeBody, provenShare } from "./WebhookStore.ts"
 
@@ -33,7 +34,8 @@ const Row = Schema.Struct({
   isAfterLost: Schema.Boolean,
   secret: Schema.NullOr(Schema.String),
   isLarge: Schema.Boolean,
-  hasMore: Schema.Boolean
+  hasMore: Schema.Boolean,
+  oldest: Timestamp
 })
 
 const at = moment("$1")
@@ -42,8 +44,9 @@ const [ofProven, ofUnproven, ofUser, unprovenOfUser, unproven] = [10, 11, 12, 13
   hidden(`$${number}::int`)
 )
 
-const isPending = "d.due_at IS NOT NULL AND d.attempts < d.attempts_allowed"
-const isDue = `d.due_at <= ${hidden(at)} AND d.attempts < d.attempts_allowed
+/** See `ScanFloor`. */
+const isPending = `d.due_at >= ${hidden(moment("$16"))} AND d.attempts < d.attempts_allowed`
+const isDue = `d.due_at <= ${hidden(at)} AND ${isPending}
   AND (NOT d.sending OR d.due_at <= ${hidden(moment("$2"))})`
 
 /**
@@ -151,7 +154,8 @@ export const claim = query(
   SELECT ${bodyColumnsOf("shown")}, shown.turn, d.url, d.origin, was_proven AS "isProven", d.attempts AS attempt,
     d.attempts >= d.attempts_allowed AS "isLast", d.callback_secret AS secret, ${micros("was_due_at")} AS "dueAt",
     is_after_lost AS "isAfterLost", shown.is_large AS "isLarge",
-    (SELECT count(*) FROM permitted) > (SELECT count(*) FROM locked) OR EXISTS (SELECT FROM crowded) AS "hasMore"
+    (SELECT count(*) FROM permitted) > (SELECT count(*) FROM locked) OR EXISTS (SELECT FROM crowded) AS "hasMore",
+    ${micros("(SELECT min(due_at) FROM head)")} AS oldest
   FROM claimed d ${bodyTables}
   CROSS JOIN LATERAL (SELECT calls_bytes + coalesce(octet_length(${turnOf}), 0) > ${largeBody} AS is_large) AS size
   CROSS JOIN LATERAL (
@@ -160,7 +164,7 @@ export const claim = query(
   ) AS shown`
 )
 
-export const bind = ({ at, leases, limit, lostBefore, permits }: ClaimRequest) => {
+export const bind = ({ at, from = ScanFloor.lowest, leases, limit, lostBefore, permits }: ClaimRequest) => {
   const { byOrigin, byUser, ofProven, ofUnproven, ofUser, unproven } = permits
   const origins = [...byOrigin.values()]
   const users = [...byUser.values()]
@@ -179,6 +183,7 @@ export const bind = ({ at, leases, limit, lostBefore, permits }: ClaimRequest) =
     ofUser.total,
     ofUser.unproven,
     unproven,
-    array(leases.map((lease) => Duration.toSeconds(lease)), float8)
+    array(leases.map((lease) => Duration.toSeconds(lease)), float8),
+    from
   ]
 }

@@ -41,6 +41,8 @@ export interface UserPermits {
 
 export interface ClaimRequest {
   readonly at: Timestamp
+  /** Deliveries that have been due since before this moment are not found; without it all are. */
+  readonly from?: Timestamp
   /** Attempts whose lease expired after this moment are not claimed again yet. */
   readonly lostBefore: Timestamp
   readonly limit: number
@@ -79,6 +81,8 @@ export interface Claim {
    * node was claiming them. False if it claimed nothing, so that nobody claims in a loop while another session holds locks.
    */
   readonly hasMore: boolean
+  /** No delivery that this claim could have found has been due for longer than this; null if that is unknown. */
+  readonly oldest: Timestamp | null
 }
 
 export interface AttemptOutcome extends DeliveryKey {

@@ -134,7 +134,7 @@ const claim = (tables: MemoryTables["Service"], request: ClaimRequest) => {
       isAfterLost
     }
   })
-  return { deliveries, hasMore: permitted > deliveries.length && deliveries.length > 0 }
+  return { deliveries, hasMore: permitted > deliveries.length && deliveries.length > 0, oldest: null }
 }
 
 const endLost = (rows: Rows, at: Timestamp) =>

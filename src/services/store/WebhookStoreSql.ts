@@ -49,7 +49,7 @@ export const layer = Layer.effect(
             const target = { sub, url, origin, isProven }
             return { taskId, revision, ...target, attempt, claimedAt, isLast, dueAt, isAfterLost, secret, body }
           })
-          return { deliveries, hasMore: claimed[0]?.hasMore ?? false }
+          return { deliveries, hasMore: claimed[0]?.hasMore ?? false, oldest: claimed[0]?.oldest ?? null }
         }),
 
         oldestDue: (at) =>

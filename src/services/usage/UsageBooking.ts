@@ -2,6 +2,7 @@
 import { Clock, Duration, Effect, Layer } from "effect"
 import { monotonicMillisOf, now, plus } from "../../domain/Timestamp.ts"
 import { PendingWork } from "../store/PendingWork.ts"
+import * as ScanFloor from "../store/ScanFloor.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import * as Worker from "../timing/Worker.ts"
 import { CurrentPrices } from "./Prices.ts"
@@ -30,10 +31,15 @@ export const layer = (retention: Duration.Duration) =>
       hasPrices ? Effect.void : Effect.map(store.setPrices(prices, startedAt), () => void (hasPrices = true))
     )
 
-    const book = Effect.map(store.book(bookingBatch), (booked) => {
+    const floor = ScanFloor.make()
+    const book = Effect.gen(function*() {
+      const at = yield* now
+      const booked = yield* store.book(bookingBatch, yield* floor.from(at))
       bookedAt = monotonicMillisOf(clock)
       booked.forEach(UsageMetrics.record)
-      return booked.reduce((sum, { rows }) => sum + rows, 0)
+      const count = booked.reduce((sum, { rows }) => sum + rows, 0)
+      if (count < bookingBatch) yield* floor.raise(at)
+      return count
     })
     yield* Worker.make({
       name: "the booking of usage",

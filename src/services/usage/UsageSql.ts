@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { Tables } from "../store/Migrations.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
+import * as ScanFloor from "../store/ScanFloor.ts"
 import type { Prices } from "./Prices.ts"
 import { Amounts, Bucket, type Key, limits, type Order, type Step, TaskUsage, type UsageQuery } from "./Usage.ts"
 import { Booked, UsageStore } from "./UsageStore.ts"
@@ -107,8 +108,9 @@ const book = query(
   `WITH taken AS (
     DELETE FROM usage_outbox WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM usage_outbox
-      WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('async-task-service:usage', 0)))
-      LIMIT $1::int FOR UPDATE SKIP LOCKED
+      WHERE booked_at >= ${moment("$2")}
+        AND (SELECT pg_try_advisory_xact_lock(hashtextextended('async-task-service:usage', 0)))
+      ORDER BY booked_at LIMIT $1::int FOR UPDATE SKIP LOCKED
     )) RETURNING *
   ), entry AS (
     ${entriesOf("taken")}
@@ -228,7 +230,7 @@ export const layer = Layer.effect(
     return UsageStore.of({
       setPrices: (prices, at) => execute(setPrices, [at, pricesOf(prices)]),
 
-      book: (limit) => rows(book, [limit]),
+      book: (limit, from = ScanFloor.lowest) => rows(book, [limit, from]),
 
       read: Effect.fnUntraced(function*(asked) {
         const { assistantId, from, limit, sub, to } = asked

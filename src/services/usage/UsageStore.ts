@@ -22,8 +22,8 @@ export interface Booked extends Schema.Schema.Type<typeof Booked> {}
 export class UsageStore extends Context.Service<UsageStore, {
   /** What is used from a moment on has these prices. */
   readonly setPrices: (prices: Prices | undefined, at: Timestamp) => Effect.Effect<void, StoreUnavailable>
-  /** Books at most `limit` rows of the outbox; none while another node books. */
-  readonly book: (limit: number) => Effect.Effect<ReadonlyArray<Booked>, StoreUnavailable>
+  /** Books at most `limit` rows of the outbox that are not older than `from`; none while another node books. */
+  readonly book: (limit: number, from?: Timestamp) => Effect.Effect<ReadonlyArray<Booked>, StoreUnavailable>
   /** Without a limit at most one bucket more than `limits.buckets`. The totals are those of all buckets. */
   readonly read: (query: UsageQuery) => Effect.Effect<Sums, StoreUnavailable>
   /** Null until something was booked of a task that lasts. */

@@ -8,6 +8,7 @@ import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts
 import { delays, deliveryId } from "../../domain/Webhook.ts"
 import { Counts } from "../limits/Counts.ts"
 import { PendingWork } from "../store/PendingWork.ts"
+import * as ScanFloor from "../store/ScanFloor.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -200,14 +201,23 @@ const make = Effect.gen(function*() {
   const fibers = yield* FiberSet.make<unknown, unknown>()
   const fork = yield* FiberSet.runtime(fibers)()
   const lostBefore = makeLostBefore()
+  const floor = ScanFloor.make()
   const attempts = yield* makeAttempts(fork, limiter, large, lostBefore)
 
   const claimSome = Effect.gen(function*() {
     const limit = Math.min(claimBatch, limiter.permits)
     if (limit <= 0) return
     limiter.forgetIdle()
-    const request = { at: yield* now, lostBefore: yield* lostBefore.moment, limit, leases, permits: limiter.claimable }
-    const { deliveries, hasMore } = yield* lostBefore.observe(store.claim(request))
+    const at = yield* now
+    const from = yield* floor.from(at)
+    const lost = yield* lostBefore.moment
+    const request = { at, from, lostBefore: lost, limit, leases, permits: limiter.claimable }
+    const { deliveries, hasMore, oldest } = yield* lostBefore.observe(store.claim(request))
+    // Attempts that may not count as lost yet are not found.
+    if (lost >= at) {
+      if (oldest !== null) yield* floor.raise(oldest)
+      else if (from === ScanFloor.lowest) yield* floor.raise((yield* store.oldestDue(at)) ?? at)
+    }
     const refused = deliveries.filter(({ body, origin }) => body === null && !large.enter(origin))
     for (const delivery of deliveries) if (!refused.includes(delivery)) attempts.start(delivery)
     // In a fiber of its own, because an outage must not block the claims or the shutdown.

@@ -191,7 +191,7 @@ const claims = (it: ScheduleTests) => {
       const ids = (limit: number) => Effect.map(store.due(at(60), limit), (due) => due.map(({ id }) => id))
       assert.deepStrictEqual(yield* ids(10), [early.id, late.id])
       assert.deepStrictEqual(yield* ids(1), [early.id])
-      assert.strictEqual(yield* store.nextDue, at(40))
+      assert.strictEqual(yield* store.nextDue(), at(40))
     }))
 
   it.effect("gives a moment to one claim only, with its run and what was missed", () =>
@@ -241,7 +241,7 @@ const claims = (it: ScheduleTests) => {
       const store = yield* SchedulesStore
       const schedule = yield* made()
       yield* store.claim([claimOf(schedule, at(60), null)], at(60), lease)
-      assert.strictEqual(yield* store.nextDue, at(70))
+      assert.strictEqual(yield* store.nextDue(), at(70))
       assert.deepStrictEqual(yield* store.takeOver(at(69), lease, 10), [])
       const [again] = yield* store.takeOver(at(70), lease, 10)
       assert.deepStrictEqual([again?.scheduledFor, again?.attempt], [at(60), 2])

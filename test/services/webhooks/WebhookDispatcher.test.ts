@@ -117,12 +117,12 @@ describe("an attempt that fails by a defect", () => {
         withWebhooks: (webhooks) => ({
           ...webhooks,
           claim: (request) =>
-            Effect.map(webhooks.claim(request), ({ deliveries, hasMore }) => ({
+            Effect.map(webhooks.claim(request), ({ deliveries, ...rest }) => ({
               deliveries: deliveries.map((delivery) => {
                 if (broken-- <= 0) return delivery
                 return Object.defineProperty({ ...delivery }, field, { get: () => assert.fail("broken") })
               }),
-              hasMore
+              ...rest
             }))
         })
       })

@@ -1,0 +1,56 @@
+/**
+ * The moment at which the next scan of a queue begins. While another session keeps a snapshot open, as a backup does, Postgres keeps the
+ * index entries of rows that have left a queue, and each scan from the first moment reads all of them again. So a scan begins where an
+ * earlier one found nothing older. Full scans find rows that became visible late, as after a slow commit.
+ */
+import { Duration, Effect } from "effect"
+import { monotonicMillis, plus, Timestamp } from "../../domain/Timestamp.ts"
+
+/** Milliseconds. A row that becomes visible sooner than this after its moment does not wait for a full scan. */
+const minMargin = 1000
+/** The margin is at least as many times the duration of the last scan: what slows scans slows commits too. */
+const marginOfDuration = 4
+
+/** Milliseconds. */
+const shortest = 5000
+const longest = 300_000
+/** A full scan that takes longer than others is repeated after this many times the difference. */
+const pauseOfDuration = 1000
+
+/** Before every moment. */
+export const lowest = Timestamp.make(0)
+
+/** `interval` is the least time between full scans, in milliseconds. */
+export const make = (interval = shortest) => {
+  let floor = lowest
+  let margin = minMargin
+  let begunAt = 0
+  let isFull = false
+  let fullFrom = -Infinity
+  /** Milliseconds that the last scan took that was not full. */
+  let usual = 0
+  const below = (moment: Timestamp) => plus(moment, Duration.millis(-margin))
+  return {
+    /** Where the scan of rows that are due at `at` begins: at `lowest` for a full scan. */
+    from: (at: Timestamp): Effect.Effect<Timestamp> =>
+      Effect.map(monotonicMillis, (millis) => {
+        begunAt = millis
+        isFull = millis >= fullFrom
+        if (isFull) {
+          fullFrom = millis + interval
+          floor = lowest
+        }
+        // After the clock went back, new rows have older moments.
+        return Timestamp.make(Math.min(floor, below(at)))
+      }),
+    /** The scan has ended, and left no row that is older than `oldest`. */
+    raise: (oldest: Timestamp): Effect.Effect<void> =>
+      Effect.map(monotonicMillis, (millis) => {
+        const took = millis - begunAt
+        if (isFull) fullFrom = begunAt + Math.max(interval, Math.min(longest, pauseOfDuration * (took - usual)))
+        else usual = took
+        margin = Math.max(minMargin, marginOfDuration * took)
+        floor = below(oldest)
+      })
+  }
+}
