@@ -15,7 +15,8 @@ export const faults = [
   "cut",
   "lost-replies",
   "core-events",
-  "twin"
+  "twin",
+  "snapshot"
 ] as const
 export type Fault = typeof faults[number]
 
@@ -32,7 +33,8 @@ export const titles: Readonly<Record<Fault, string>> = {
   cut: "cut connections",
   "lost-replies": "lost replies to COMMIT",
   "core-events": "core events repeated, late, out of order",
-  twin: "two nodes with one identity"
+  twin: "two nodes with one identity",
+  snapshot: "an open snapshot and 15,000 webhooks"
 }
 
 /** Longer than any lease. */
@@ -99,5 +101,11 @@ export const strikes: Readonly<Record<Fault, Strike>> = {
     await recovered
     // The twin unregisters under the address of the other node.
     await twin.stop("SIGTERM")
+  },
+  snapshot: async ({ rows }, _, recovered) => {
+    const close = await rows.keepSnapshot()
+    await rows.sendWebhooks(15_000)
+    await recovered
+    await close()
   }
 }

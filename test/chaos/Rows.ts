@@ -67,7 +67,7 @@ export class Rows {
   readonly #sql: postgres.Sql
 
   constructor(databaseUrl: string) {
-    this.#sql = postgres(databaseUrl, { max: 2, onnotice: () => {}, connect_timeout: 2 })
+    this.#sql = postgres(databaseUrl, { max: 3, onnotice: () => {}, connect_timeout: 2 })
   }
 
   /** Checks the number of each user's active tasks, and that no task contradicts its status, continuously. */
@@ -86,6 +86,29 @@ export class Rows {
       isAsking = false
     }, sampleInterval)
     return () => clearInterval(sampling)
+  }
+
+  /** Keeps a snapshot open, as a backup does, until the result is run. */
+  async keepSnapshot() {
+    const session = await this.#sql.reserve()
+    await session`BEGIN ISOLATION LEVEL REPEATABLE READ`
+    await session`SELECT FROM tasks LIMIT 1`
+    return async () => {
+      await session`ROLLBACK`
+      session.release()
+    }
+  }
+
+  /** Leaves what as many webhooks leave while a snapshot is open. No node sees them. */
+  async sendWebhooks(count: number) {
+    await this.#sql.begin(async (sql) => {
+      await sql`
+        INSERT INTO webhook_deliveries (task_uuid, revision, status, sub, url, origin, signed, created_at, due_at)
+        SELECT gen_random_uuid(), 1, 'completed', 'past', 'http://past.example', 'http://past.example', false, now(), now()
+        FROM generate_series(1, ${count}::int)`
+      await sql`UPDATE webhook_deliveries SET attempts = 1, sending = true, due_at = now() WHERE sub = 'past'`
+      await sql`DELETE FROM webhook_deliveries WHERE sub = 'past'`
+    })
   }
 
   /** Whether each of `nodes` nodes holds its share of the shards. */

@@ -61,7 +61,8 @@ const separateActive = [
 
 /**
  * Logical replication refuses updates and deletes of a table without a primary key. No sequence: its state is not replicated. The first
- * index is built while its table is locked, unless an operator has built it (deployment/README); the other tables are small.
+ * index is built while its table is locked, which takes some seconds for each million pairs, unless an operator built it beforehand by
+ * CREATE UNIQUE INDEX CONCURRENTLY; the other tables are small.
  */
 const addPrimaryKeys = [
   `DROP INDEX task_labels_list`,

@@ -7,7 +7,7 @@ import { Duration, Effect } from "effect"
 import { monotonicMillis, plus, Timestamp } from "../../domain/Timestamp.ts"
 
 /** Milliseconds. A row that becomes visible sooner than this after its moment does not wait for a full scan. */
-const minMargin = 1000
+const minMargin = 500
 /** The margin is at least as many times the duration of the last scan: what slows scans slows commits too. */
 const marginOfDuration = 4
 
@@ -15,7 +15,7 @@ const marginOfDuration = 4
 const shortest = 5000
 const longest = 300_000
 /** A full scan that takes longer than others is repeated after this many times the difference. */
-const pauseOfDuration = 1000
+const pauseOfDuration = 2000
 
 /** Before every moment. */
 export const lowest = Timestamp.make(0)
