@@ -7,7 +7,7 @@ import * as Backoff from "../../domain/Backoff.ts"
 import { pauseWithin } from "../../domain/DispatchRetry.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
-import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import * as FifoPermits from "../limits/FifoPermits.ts"
 import * as Batcher from "../store/Batcher.ts"
 import { PendingWork } from "../store/PendingWork.ts"
@@ -271,12 +271,16 @@ const make = Effect.gen(function*() {
   let sweeps = 0
   const floor = ScanFloor.make()
   let from = ScanFloor.lowest
+  /** When the sweep begins unless it is woken, by the monotonic clock. */
+  let restsUntil = 0
 
   /** Goes on while there is room. The two take turns to be first, so that neither uses up the room of the other. */
   const workOffDue = Effect.gen(function*() {
     const sources = sweeps++ % 2 === 0 ? [claimDue, takeOver] : [takeOver, claimDue]
     const at = yield* now
     from = yield* floor.from(at)
+    // A schedule that was saved may have a moment in the past.
+    if ((yield* monotonicMillis) < restsUntil) from = ScanFloor.lowest
     for (const source of sources) {
       for (let hasMore = true; hasMore;) {
         if (!runs.hasRoom()) return
@@ -294,12 +298,17 @@ const make = Effect.gen(function*() {
   })
 
   /** Until the next moment, so that none waits for the next sweep. */
-  const pause = Effect.gen(function*() {
+  const pauseMillis = Effect.gen(function*() {
     // The room that a batch needs opens the latch.
-    if (!runs.hasRoom() || !(yield* demand.isDue)) return sweepInterval
+    if (!runs.hasRoom() || !(yield* demand.isDue)) return Duration.toMillis(sweepInterval)
     const due = yield* Effect.orElseSucceed(store.nextDue(from), () => undefined)
     const left = due === undefined ? Infinity : (due - (yield* now)) / 1000
-    return Duration.millis(Math.min(Duration.toMillis(sweepInterval), Math.max(left, 20)))
+    return Math.min(Duration.toMillis(sweepInterval), Math.max(left, 20))
+  })
+  const pause = Effect.gen(function*() {
+    const millis = yield* pauseMillis
+    restsUntil = (yield* monotonicMillis) + millis
+    return Duration.millis(millis)
   })
 
   yield* Worker.make({

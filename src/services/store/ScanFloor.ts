@@ -7,15 +7,16 @@ import { Duration, Effect } from "effect"
 import { monotonicMillis, plus, Timestamp } from "../../domain/Timestamp.ts"
 
 /** Milliseconds. A row that becomes visible sooner than this after its moment does not wait for a full scan. */
-const minMargin = 500
+const minMargin = 250
 /** The margin is at least as many times the duration of the last scan: what slows scans slows commits too. */
-const marginOfDuration = 4
+const marginOfDuration = 20
 
 /** Milliseconds. */
 const shortest = 5000
-const longest = 300_000
-/** A full scan that takes longer than others is repeated after this many times the difference. */
+const longest = 60_000
+/** Full scans that take longer than others are repeated after this many times the difference: the least of the last three counts. */
 const pauseOfDuration = 2000
+const counted = 3
 
 /** Before every moment. */
 export const lowest = Timestamp.make(0)
@@ -27,8 +28,9 @@ export const make = (interval = shortest) => {
   let begunAt = 0
   let isFull = false
   let fullFrom = -Infinity
-  /** Milliseconds that the last scan took that was not full. */
+  /** Milliseconds that the last scan took that was not full, and those that the last full scans took more. */
   let usual = 0
+  let excess: ReadonlyArray<number> = []
   const below = (moment: Timestamp) => plus(moment, Duration.millis(-margin))
   return {
     /** Where the scan of rows that are due at `at` begins: at `lowest` for a full scan. */
@@ -47,8 +49,11 @@ export const make = (interval = shortest) => {
     raise: (oldest: Timestamp): Effect.Effect<void> =>
       Effect.map(monotonicMillis, (millis) => {
         const took = millis - begunAt
-        if (isFull) fullFrom = begunAt + Math.max(interval, Math.min(longest, pauseOfDuration * (took - usual)))
-        else usual = took
+        if (isFull) {
+          excess = [...excess, took - usual].slice(-counted)
+          const pause = excess.length < counted ? 0 : Math.min(longest, pauseOfDuration * Math.min(...excess))
+          fullFrom = begunAt + Math.max(interval, pause)
+        } else usual = took
         margin = Math.max(minMargin, marginOfDuration * took)
         floor = below(oldest)
       })

@@ -7,7 +7,7 @@ import * as ScanFloor from "../../../src/services/store/ScanFloor.ts"
 const before = (moment: Timestamp, millis: number) => plus(moment, Duration.millis(-millis))
 
 describe("the floor of scans", () => {
-  it.effect("is where the scan before found nothing older, less half a second, and at the first moment every 5 seconds", () =>
+  it.effect("is where the scan before found nothing older, less a quarter of a second, and at the first moment every 5 seconds", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const floor = ScanFloor.make()
@@ -16,12 +16,12 @@ describe("the floor of scans", () => {
       // The full scan left rows, or failed.
       assert.strictEqual(yield* floor.from(start), ScanFloor.lowest)
       yield* floor.raise(start)
-      assert.strictEqual(yield* floor.from(start), before(start, 500))
+      assert.strictEqual(yield* floor.from(start), before(start, 250))
       yield* TestClock.adjust("4999 millis")
       const later = yield* now
-      assert.strictEqual(yield* floor.from(later), before(start, 500))
+      assert.strictEqual(yield* floor.from(later), before(start, 250))
       yield* floor.raise(later)
-      assert.strictEqual(yield* floor.from(later), before(later, 500))
+      assert.strictEqual(yield* floor.from(later), before(later, 250))
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(yield* floor.from(yield* now), ScanFloor.lowest)
     }))
@@ -37,11 +37,15 @@ describe("the floor of scans", () => {
         yield* floor.raise(at)
         return { at, from }
       })
+      for (const millis of [20, 1000]) {
+        assert.strictEqual((yield* scan(millis)).from, ScanFloor.lowest)
+        yield* TestClock.adjust("5 seconds")
+      }
       const first = yield* scan(20)
       assert.strictEqual(first.from, ScanFloor.lowest)
       const second = yield* scan(500)
-      assert.strictEqual(second.from, before(first.at, 500))
-      assert.strictEqual((yield* scan(0)).from, before(second.at, 2000))
+      assert.strictEqual(second.from, before(first.at, 400))
+      assert.strictEqual((yield* scan(0)).from, before(second.at, 10_000))
       yield* TestClock.adjust("39479 millis")
       assert.isAbove((yield* scan(0)).from, ScanFloor.lowest)
       yield* TestClock.adjust("1 millis")
@@ -55,7 +59,7 @@ describe("the floor of scans", () => {
       const start = yield* now
       yield* floor.from(start)
       yield* floor.raise(start)
-      assert.strictEqual(yield* floor.from(before(start, 60_000)), before(start, 60_500))
+      assert.strictEqual(yield* floor.from(before(start, 60_000)), before(start, 60_250))
     }))
 
   it.effect("leaves no row that becomes visible late for longer than 5 seconds", () =>
