@@ -1,6 +1,7 @@
 /**
  * Whether polls would find anything, asked for all of them in one statement, so that an idle node hardly uses its database. What is due
- * within seconds counts as pending, so that no poll is later than without it. Without a database every poll has work.
+ * within seconds counts as pending, so that no poll is later than without it. While tasks change and without a database every poll
+ * has work: beside an old snapshot the question reads all entries of rows that have left a queue.
  */
 import { Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,12 +10,20 @@ import * as Worker from "../timing/Worker.ts"
 import { RemoteChanges } from "./RemoteChanges.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 
+/** Milliseconds without a change of a task after which polls may rest. */
+const activeFor = 3000
+/** Milliseconds in the database after which a question costs more than the polls, and for which they then do without. */
+const maxCost = 20
+const afterCostly = 60_000
 /** Milliseconds for which an answer holds; less than the shortest interval of a poll, so that each interval has a new one. */
 const maxAge = 900
-/** The same while nothing is pending, no change is known and other nodes' changes arrive. */
+/** The same while nothing is pending and other nodes' changes arrive. */
 const maxQuietAge = 2900
 /** Longer than the longest age of an answer and the interval of a poll together. */
 const soon = "statement_timestamp() + interval '5 seconds'"
+
+/** After the columns before it, which are computed in their order. */
+const cost = "extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 * 1000"
 
 export const PendingWork = Context.Reference<{
   /** Adds a kind of work: `FROM …` of rows that a poll would find. `soon` is the moment until which they are due. */
@@ -38,22 +47,32 @@ export const layer = Layer.effect(
     /** Changes of tasks by this node, and messages of others. */
     let published = 0
     let known = -1
+    let activeUntil = -Infinity
     yield* notifications.relay(() => {
       published++
     })
 
     const changes = () => published + reception.received
-    const isQuiet = () => changes() === known && reception.isAlive && !Object.values(found).includes(true)
+    const isQuiet = () => reception.isAlive && !Object.values(found).includes(true)
 
     /** Asks, unless the last answer holds and is not from before `changedAt`. */
     const ask = Effect.fnUntraced(function*(changedAt: number) {
       const at = yield* monotonicMillis
+      if (changes() !== known) {
+        known = changes()
+        activeUntil = at + activeFor
+      }
+      if (at < activeUntil) {
+        found = {}
+        askedAt = -Infinity
+        return
+      }
       if (askedAt > changedAt && at - askedAt < (isQuiet() ? maxQuietAge : maxAge)) return
-      known = changes()
       const columns = Array.from(kinds, ([kind, condition]) => `${condition} AS "${kind}"`)
-      const [row = {}] = yield* sql.unsafe<Record<string, unknown>>(`SELECT ${columns.join(", ")}`)
+      const [row = {}] = yield* sql.unsafe<Record<string, unknown>>(`SELECT ${columns.join(", ")}, ${cost} AS cost`)
       found = row
       askedAt = at
+      if (Number(row["cost"]) > maxCost) activeUntil = at + afterCostly
     })
 
     return {
