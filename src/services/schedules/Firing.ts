@@ -244,12 +244,9 @@ const startDeletion = Effect.gen(function*() {
   })
 })
 
-const make = Effect.gen(function*() {
+/** Claims what is due, as far as there is room. */
+const makeWorkOff = Effect.fnUntraced(function*(runs: Effect.Success<typeof makeRuns>) {
   const store = yield* SchedulesStore
-  const runs = yield* makeRuns
-  const wake = yield* ScheduleWake
-  const { sweepInterval } = yield* Settings
-  const demand = (yield* PendingWork).of("schedules")
 
   /** Returns whether more may be due. */
   const claimDue = Effect.fnUntraced(function*(from: Timestamp) {
@@ -271,16 +268,14 @@ const make = Effect.gen(function*() {
   let sweeps = 0
   const floor = ScanFloor.make()
   let from = ScanFloor.lowest
-  /** When the sweep begins unless it is woken, by the monotonic clock. */
-  let restsUntil = 0
 
   /** Goes on while there is room. The two take turns to be first, so that neither uses up the room of the other. */
-  const workOffDue = Effect.gen(function*() {
+  const workOffDue = Effect.fnUntraced(function*(isWoken: boolean) {
     const sources = sweeps++ % 2 === 0 ? [claimDue, takeOver] : [takeOver, claimDue]
     const at = yield* now
     from = yield* floor.from(at)
     // A schedule that was saved may have a moment in the past.
-    if ((yield* monotonicMillis) < restsUntil) from = ScanFloor.lowest
+    if (isWoken) from = ScanFloor.lowest
     for (const source of sources) {
       for (let hasMore = true; hasMore;) {
         if (!runs.hasRoom()) return
@@ -290,18 +285,31 @@ const make = Effect.gen(function*() {
     yield* floor.raise(at)
   })
 
+  return { workOffDue, nextDue: Effect.suspend(() => store.nextDue(from)) }
+})
+
+const make = Effect.gen(function*() {
+  const store = yield* SchedulesStore
+  const runs = yield* makeRuns
+  const { nextDue, workOffDue } = yield* makeWorkOff(runs)
+  const wake = yield* ScheduleWake
+  const { sweepInterval } = yield* Settings
+  const demand = (yield* PendingWork).of("schedules")
+  /** When the sweep begins unless it is woken, by the monotonic clock. */
+  let restsUntil = 0
+
   const sweep = Effect.gen(function*() {
     // First, so that a schedule whose tasks failed does not fire again.
     const paused = yield* store.settle(yield* now, settledBatch)
     if (paused.length > 0) yield* Effect.logInfo(`${paused.length} schedules were paused because their tasks failed`)
-    yield* workOffDue
+    yield* workOffDue((yield* monotonicMillis) < restsUntil)
   })
 
   /** Until the next moment, so that none waits for the next sweep. */
   const pauseMillis = Effect.gen(function*() {
     // The room that a batch needs opens the latch.
     if (!runs.hasRoom() || !(yield* demand.isDue)) return Duration.toMillis(sweepInterval)
-    const due = yield* Effect.orElseSucceed(store.nextDue(from), () => undefined)
+    const due = yield* Effect.orElseSucceed(nextDue, () => undefined)
     const left = due === undefined ? Infinity : (due - (yield* now)) / 1000
     return Math.min(Duration.toMillis(sweepInterval), Math.max(left, 20))
   })
