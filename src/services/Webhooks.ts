@@ -55,13 +55,14 @@ export class Webhooks extends Context.Service<Webhooks, {
           const key = parseDeliveryId(id)
           if (key?.taskId !== head.uuid) return yield* new DeliveryNotFound({})
           const sealed = secret === undefined ? null : yield* secrets.seal("callback-secret", secret)
-          const outcome = yield* store.redeliver(key, yield* now, sealed, principal.sub)
+          const at = yield* now
+          const outcome = yield* store.redeliver(key, at, sealed, principal.sub)
           if (outcome === "needs_secret") return yield* new DeliveryNeedsSecret({})
           if (outcome === "exhausted") return yield* new DeliveryExhausted({})
           if (outcome === "too_many") return yield* new TooManyRedeliveries({})
           const delivery = Option.getOrUndefined(yield* store.get(key))
           if (outcome === "unknown" || delivery === undefined) return yield* new DeliveryNotFound({})
-          yield* webhooksPending.open
+          webhooksPending.add(at)
           return delivery
         })
       })

@@ -138,7 +138,7 @@ export const contract = (it: StoreTests) => {
   it.effect("inserts a delivery for each task of a bulk cancel and wakes the dispatcher", () =>
     Effect.gen(function*() {
       const writes = yield* TaskWrites
-      const webhooksPending = yield* WebhooksPending
+      const webhooksPending = (yield* WebhooksPending).latch
       const silent = yield* stored()
       yield* webhooksPending.close
       yield* commit(silent.uuid, "Completed")
@@ -152,6 +152,19 @@ export const contract = (it: StoreTests) => {
       yield* writes.cancelInterrupted(first.principal.sub, yield* now)
       yield* webhooksPending.await
       assert.deepStrictEqual((yield* claim(first.origin)).map(({ taskId }) => taskId), [first.uuid])
+    }))
+
+  it.effect("lowers the floor of claims to the moment of a delivery, however late it is committed", () =>
+    Effect.gen(function*() {
+      const { floor } = yield* WebhooksPending
+      const { uuid } = yield* called()
+      const at = yield* now
+      const later = plus(at, Duration.minutes(1))
+      yield* floor.from(later)
+      yield* floor.raise(later)
+      assert.isAbove(yield* floor.from(later), at)
+      yield* commit(uuid, "Completed")
+      assert.isAtMost(yield* floor.from(later), yield* now)
     }))
 
   it.effect("counts an attempt when it is claimed, and claims at most five although no outcome arrives", () =>

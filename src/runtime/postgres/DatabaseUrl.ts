@@ -64,7 +64,7 @@ const decode = (text: string, what: string) => {
 
 const isSocket = ({ host }: Host) => host.startsWith("/")
 
-const isLocal = ({ host }: Host) => /^(\/.*|localhost|127\..*|::1)$/.test(host)
+const isLocal = ({ host }: Host) => /^(\/.*|localhost|127(\.\d+){3}|::1)$/.test(host)
 
 const portOf = (text: string | undefined): number => {
   const port = Number(text || defaultPort)

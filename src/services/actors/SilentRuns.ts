@@ -7,6 +7,7 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskHead, TaskId } from "../../domain/Task.ts"
 import { fromMicros, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { CoreClient } from "../core/CoreClient.ts"
+import { lookInterval } from "../core/CoreReach.ts"
 import { TaskReads } from "../store/TaskReads.ts"
 import { TaskWrites } from "../store/TaskWrites.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -19,9 +20,6 @@ const batch = 1000
 const sweepTime = Duration.seconds(1)
 /** After a gap of this length the core has to reach the service again: its silence counts from the start. */
 const longGap = Duration.seconds(5)
-
-/** While nothing is heard of a run, or the core is lost, this often a connection shows whether it is there. */
-const lookInterval = Duration.seconds(10)
 
 const micros = (duration: Duration.Duration) => Duration.toMillis(duration) * 1000
 
@@ -72,13 +70,6 @@ export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, i
     return { isAnyQuiet, silent }
   }
 
-  /** Finds out whether the core is there while it reports nothing, or is lost. Nobody waits for the connection. */
-  const look = Effect.fnUntraced(function*(isAnyQuiet: boolean) {
-    if (isAnyQuiet || (yield* core.unreachable(Duration.infinity)) !== undefined) {
-      yield* Effect.forkIn(core.unreachable(lookInterval), scope)
-    }
-  })
-
   const claim = Effect.fnUntraced(function*(silent: ReadonlyArray<Actor>, at: Timestamp) {
     const heads = new Map(silent.map(({ head }) => [head.uuid, head]))
     const asked = silent.map(({ head: { revision, runId, uuid }, quietSince }) => ({
@@ -111,7 +102,8 @@ export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, i
     const at = yield* now
     discountGap(at)
     const { isAnyQuiet, silent } = findSilent(at)
-    yield* look(isAnyQuiet)
+    // Nobody waits for the connection.
+    if (isAnyQuiet) yield* Effect.forkIn(core.unreachable(lookInterval), scope)
     if (silent.length > 0) yield* claim(silent, at)
   }) satisfies Effect.Effect<void, StoreUnavailable>
 })

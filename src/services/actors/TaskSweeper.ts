@@ -70,37 +70,30 @@ const makeEnds = Effect.gen(function*() {
       )
     )
 
-  /** Ends the found tasks in batches, until a batch is not full or none of it could be ended. */
-  const endBatches = (
-    batch: number,
-    find: Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>,
-    eventOf: (head: TaskHead) => TaskEvent | undefined,
-    times = Infinity
-  ) =>
-    find.pipe(
-      Effect.flatMap((heads) =>
-        Effect.map(
-          Effect.forEach(heads, (head) => end(head, eventOf(head)), { concurrency: 8 }),
-          (ended) => heads.length === batch && ended.includes(true)
-        )
-      ),
-      Effect.repeat({ while: (mayHaveMore) => mayHaveMore, times })
-    )
+  const endAll = (heads: ReadonlyArray<TaskHead>, eventOf: (head: TaskHead) => TaskEvent | undefined) =>
+    Effect.forEach(heads, (head) => end(head, eventOf(head)), { concurrency: 8 })
+
+  /** A batch that is not full, or of which none could be ended, is the last one. */
+  const overdue = Effect.gen(function*() {
+    const at = plus(yield* now, Duration.negate(grace))
+    const heads = yield* scans.overdue(at, overdueBatch, yield* floor.from(at))
+    const ended = yield* endAll(heads, (head) => nextDue(head, acceptanceTimeout)?.event())
+    if (heads.length === overdueBatch) return ended.includes(true)
+    // The next scan finds what could not be ended.
+    if (!ended.includes(false)) yield* floor.raise(at)
+    return false
+  })
+
+  const revoked = (within: Duration.Duration | undefined) =>
+    Effect.gen(function*() {
+      const heads = yield* scans.revoked(within, revokedBatch)
+      const ended = yield* endAll(heads, () => TaskEvent.cases.TokenRevoked.make({}))
+      return heads.length === revokedBatch && ended.includes(true)
+    })
 
   return {
-    overdue: endBatches(
-      overdueBatch,
-      Effect.gen(function*() {
-        const at = plus(yield* now, Duration.negate(grace))
-        const heads = yield* scans.overdue(at, overdueBatch, yield* floor.from(at))
-        if (heads.length < overdueBatch) yield* floor.raise(at)
-        return heads
-      }),
-      (head) => nextDue(head, acceptanceTimeout)?.event(),
-      maxBatches - 1
-    ),
-    revoked: (within?: Duration.Duration) =>
-      endBatches(revokedBatch, scans.revoked(within, revokedBatch), () => TaskEvent.cases.TokenRevoked.make({}))
+    overdue: Effect.repeat(overdue, { while: (mayHaveMore) => mayHaveMore, times: maxBatches - 1 }),
+    revoked: (within?: Duration.Duration) => Effect.repeat(revoked(within), { while: (mayHaveMore) => mayHaveMore })
   }
 })
 

@@ -15,6 +15,9 @@ export interface Unreachable {
 /** A connection that takes longer is awaited by nobody; what it finds is known later. */
 const patience = Duration.seconds(1)
 
+/** While nothing is heard of a run, or the core is lost, this often a connection shows whether it is there. */
+export const lookInterval = Duration.seconds(10)
+
 /** `connect` opens a connection to the core, and closes it. */
 export const make = Effect.fnUntraced(function*(
   connect: Effect.Effect<void, CoreUnavailable>
@@ -41,12 +44,14 @@ export const make = Effect.fnUntraced(function*(
     Metrics.coreUnreachable.set(0)
   })
 
-  const noteLost = ({ reason }: CoreUnavailable) =>
-    Effect.zipWith(now, monotonicMillis, (at, millis) => {
-      knownAt = millis
-      found = { since: found?.since ?? at, reason }
-      Metrics.coreUnreachable.set(1)
-    })
+  const noteLost = Effect.fnUntraced(function*({ reason }: CoreUnavailable) {
+    const isNew = found === undefined
+    found = { since: found?.since ?? (yield* now), reason }
+    knownAt = yield* monotonicMillis
+    Metrics.coreUnreachable.set(1)
+    // Without runs nothing else would find that the core is back.
+    if (isNew) yield* Effect.forkIn(lookWhileLost, scope)
+  })
 
   const observe = <A>(call: Effect.Effect<A, CoreUnavailable>) =>
     Effect.tapError(Effect.tap(call, () => noteReached), noteLost)
@@ -74,12 +79,16 @@ export const make = Effect.fnUntraced(function*(
     yield* Effect.timeoutOption(Fiber.await(connecting), patience)
   })
 
-  return {
-    observe,
-    unreachable: (maxAge) =>
-      Effect.flatMap(
-        monotonicMillis,
-        (at) => Effect.map(at - knownAt <= Duration.toMillis(maxAge) ? Effect.void : refresh, () => found)
-      )
-  }
+  const unreachable = (maxAge: Duration.Duration) =>
+    Effect.flatMap(
+      monotonicMillis,
+      (at) => Effect.map(at - knownAt <= Duration.toMillis(maxAge) ? Effect.void : refresh, () => found)
+    )
+
+  const lookWhileLost: Effect.Effect<unknown> = Effect.repeat(
+    Effect.delay(Effect.suspend(() => unreachable(Duration.zero)), lookInterval),
+    { while: (lost) => lost !== undefined }
+  )
+
+  return { observe, unreachable }
 })

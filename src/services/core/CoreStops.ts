@@ -18,6 +18,9 @@ const lease = Duration.seconds(30)
 /** A start that another node sent may reach the core up to this long after the run has ended; it times out after 10 s. */
 const startTime = Duration.seconds(15)
 
+/** A stop may become visible this long after its moment: it waits for a connection, for locks and for its statement. */
+const longestCommit = Duration.seconds(30)
+
 /** Whether a core that does not know the run may still receive it. */
 const mayStillStart = ({ attempt, endedAt }: PendingStop, at: Timestamp) =>
   endedAt === null ? attempt === 1 : at < plus(endedAt, startTime)
@@ -67,7 +70,12 @@ export class CoreStops extends Context.Service<CoreStops, {
         demand: (yield* PendingWork).of("stops"),
         wake
       })
-      return CoreStops.of({ wake: Effect.asVoid(wake.open) })
+      return CoreStops.of({
+        wake: Effect.flatMap(now, (at) => {
+          floor.lower(plus(at, Duration.negate(longestCommit)))
+          return Effect.asVoid(wake.open)
+        })
+      })
     })
   )
 }

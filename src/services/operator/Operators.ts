@@ -92,7 +92,7 @@ export class Operators extends Context.Service<Operators, {
         })
         const count = (wanted: typeof outcomes[number]) => outcomes.filter((outcome) => outcome === wanted).length
         const [enqueued, needsSecret] = [count("enqueued"), count("needs_secret")]
-        if (enqueued > 0) yield* webhooksPending.open
+        if (enqueued > 0) webhooksPending.add(at)
         const all = matched ?? enqueued + needsSecret
         return { matched: all, enqueued, needsSecret, left: all - enqueued - needsSecret }
       })

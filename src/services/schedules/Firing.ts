@@ -7,7 +7,7 @@ import * as Backoff from "../../domain/Backoff.ts"
 import { pauseWithin } from "../../domain/DispatchRetry.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
-import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import * as FifoPermits from "../limits/FifoPermits.ts"
 import * as Batcher from "../store/Batcher.ts"
 import { PendingWork } from "../store/PendingWork.ts"
@@ -168,7 +168,7 @@ const claimOf = ({ definition, id, nextAt }: DueSchedule, at: Timestamp): Firing
 /** Works runs off in fibers of their own, and records what came of them in batches. */
 const makeRuns = Effect.gen(function*() {
   const store = yield* SchedulesStore
-  const wake = yield* ScheduleWake
+  const { latch: wake } = yield* ScheduleWake
   const attempt = yield* makeAttempt
   const fibers = yield* FiberSet.make()
   const permits = FifoPermits.make(concurrency)
@@ -247,6 +247,7 @@ const startDeletion = Effect.gen(function*() {
 /** Claims what is due, as far as there is room. */
 const makeWorkOff = Effect.fnUntraced(function*(runs: Effect.Success<typeof makeRuns>) {
   const store = yield* SchedulesStore
+  const { takeSaved } = yield* ScheduleWake
 
   /** Returns whether more may be due. */
   const claimDue = Effect.fnUntraced(function*(from: Timestamp) {
@@ -270,12 +271,12 @@ const makeWorkOff = Effect.fnUntraced(function*(runs: Effect.Success<typeof make
   let from = ScanFloor.lowest
 
   /** Goes on while there is room. The two take turns to be first, so that neither uses up the room of the other. */
-  const workOffDue = Effect.fnUntraced(function*(isWoken: boolean) {
+  const workOffDue = Effect.gen(function*() {
     const sources = sweeps++ % 2 === 0 ? [claimDue, takeOver] : [takeOver, claimDue]
     const at = yield* now
     from = yield* floor.from(at)
     // A schedule that was saved may have a moment in the past.
-    if (isWoken) from = ScanFloor.lowest
+    if (takeSaved()) from = ScanFloor.lowest
     for (const source of sources) {
       for (let hasMore = true; hasMore;) {
         if (!runs.hasRoom()) return
@@ -292,31 +293,24 @@ const make = Effect.gen(function*() {
   const store = yield* SchedulesStore
   const runs = yield* makeRuns
   const { nextDue, workOffDue } = yield* makeWorkOff(runs)
-  const wake = yield* ScheduleWake
+  const { latch: wake } = yield* ScheduleWake
   const { sweepInterval } = yield* Settings
   const demand = (yield* PendingWork).of("schedules")
-  /** When the sweep begins unless it is woken, by the monotonic clock. */
-  let restsUntil = 0
 
   const sweep = Effect.gen(function*() {
     // First, so that a schedule whose tasks failed does not fire again.
     const paused = yield* store.settle(yield* now, settledBatch)
     if (paused.length > 0) yield* Effect.logInfo(`${paused.length} schedules were paused because their tasks failed`)
-    yield* workOffDue((yield* monotonicMillis) < restsUntil)
+    yield* workOffDue
   })
 
   /** Until the next moment, so that none waits for the next sweep. */
-  const pauseMillis = Effect.gen(function*() {
+  const pause = Effect.gen(function*() {
     // The room that a batch needs opens the latch.
-    if (!runs.hasRoom() || !(yield* demand.isDue)) return Duration.toMillis(sweepInterval)
+    if (!runs.hasRoom() || !(yield* demand.isDue)) return sweepInterval
     const due = yield* Effect.orElseSucceed(nextDue, () => undefined)
     const left = due === undefined ? Infinity : (due - (yield* now)) / 1000
-    return Math.min(Duration.toMillis(sweepInterval), Math.max(left, 20))
-  })
-  const pause = Effect.gen(function*() {
-    const millis = yield* pauseMillis
-    restsUntil = (yield* monotonicMillis) + millis
-    return Duration.millis(millis)
+    return Duration.millis(Math.min(Duration.toMillis(sweepInterval), Math.max(left, 20)))
   })
 
   yield* Worker.make({

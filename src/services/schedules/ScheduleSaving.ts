@@ -47,7 +47,7 @@ export const makeChange = Effect.map(Effect.all([SchedulesStore, ScheduleWake]),
       const outcome = yield* store.save(after, before.revision)
       if (isRefusal(outcome)) return yield* orRefuse(outcome)
       if (outcome._tag !== "Saved") continue
-      wake.openUnsafe()
+      wake.noteSaved()
       return after
     }
   })
@@ -80,7 +80,7 @@ export const makeSaving = Effect.gen(function*() {
     if (isRefusal(outcome)) return yield* orRefuse(outcome)
     if (outcome._tag === "IdempotencyKeyReused") return yield* new IdempotencyKeyReused({})
     if (outcome._tag === "Replayed") return yield* replay(outcome.id)
-    wake.openUnsafe()
+    wake.noteSaved()
     return { schedule, isReplay: false }
   })
 
@@ -93,7 +93,7 @@ export const makeSaving = Effect.gen(function*() {
         // A request at the same time was faster: its schedule is replaced.
         if (outcome._tag === "KeyTaken") continue
         if (isRefusal(outcome)) return yield* orRefuse(outcome)
-        wake.openUnsafe()
+        wake.noteSaved()
         return { schedule, isNew: true }
       }
       if (yield* isSame(before, draft)) return { schedule: before, isNew: false }
@@ -101,7 +101,7 @@ export const makeSaving = Effect.gen(function*() {
       const outcome = yield* store.save(after, before.revision)
       if (isRefusal(outcome)) return yield* orRefuse(outcome)
       if (outcome._tag !== "Saved") continue
-      wake.openUnsafe()
+      wake.noteSaved()
       return { schedule: after, isNew: false }
     }
   })

@@ -120,11 +120,11 @@ export const make = Effect.gen(function*() {
   const run = Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
     const query = statement(events.some(isLarge))
     const outcomes = yield* rows(query, query.bind(events), query.longTexts(events))
-    return yield* Effect.forEach(outcomes, (row): Effect.Effect<Commit> => {
+    return yield* Effect.forEach(outcomes, (row, index): Effect.Effect<Commit> => {
       if (row.outcome === "Unknown") return Effect.succeed({ _tag: "Unknown" })
       const { hasCallback, outcome, recordedAcceptance, ...head } = row
       if (outcome !== "Applied") return Effect.succeed({ _tag: outcome, head })
-      if (hasCallback && sendsWebhook(head.status)) webhooksPending.openUnsafe()
+      if (hasCallback && sendsWebhook(head.status)) webhooksPending.add(events[index]!.at)
       return Effect.as(publish(head.uuid, head), { _tag: outcome, head, recordedAcceptance })
     })
   })

@@ -65,6 +65,8 @@ const separateActive = [
  * CREATE UNIQUE INDEX CONCURRENTLY; the other tables are small.
  */
 const addPrimaryKeys = [
+  // Statements of nodes lock `tasks` first: a lock that comes later would wait for one that waits for this migration.
+  `LOCK TABLE tasks, task_labels, token_revocations, usage_outbox IN ACCESS EXCLUSIVE MODE`,
   `DROP INDEX task_labels_list`,
   `CREATE UNIQUE INDEX IF NOT EXISTS task_labels_pkey ON task_labels (label, created_at, task_uuid)`,
   `ALTER TABLE task_labels ADD PRIMARY KEY USING INDEX task_labels_pkey`,

@@ -12,9 +12,11 @@ import { TaskNotifications } from "./TaskNotifications.ts"
 
 /** Milliseconds without a change of a task after which polls may rest. */
 const activeFor = 3000
-/** Milliseconds in the database after which a question costs more than the polls, and for which they then do without. */
+/** Milliseconds in the database after which a question costs more than the polls. */
 const maxCost = 20
+/** Milliseconds for which polls do without an answer that was dear or did not come. */
 const afterCostly = 60_000
+const timeout = "2 seconds"
 /** Milliseconds for which an answer holds; less than the shortest interval of a poll, so that each interval has a new one. */
 const maxAge = 900
 /** The same while nothing is pending and other nodes' changes arrive. */
@@ -69,10 +71,14 @@ export const layer = Layer.effect(
       }
       if (askedAt > changedAt && at - askedAt < (isQuiet() ? maxQuietAge : maxAge)) return
       const columns = Array.from(kinds, ([kind, condition]) => `${condition} AS "${kind}"`)
-      const [row = {}] = yield* sql.unsafe<Record<string, unknown>>(`SELECT ${columns.join(", ")}, ${cost} AS cost`)
+      // A question that fails, as it does while a table is locked, is not repeated by each poll.
+      activeUntil = at + afterCostly
+      found = {}
+      const statement = sql.unsafe<Record<string, unknown>>(`SELECT ${columns.join(", ")}, ${cost} AS cost`)
+      const [row = {}] = yield* Effect.timeout(statement, timeout)
       found = row
       askedAt = at
-      if (Number(row["cost"]) > maxCost) activeUntil = at + afterCostly
+      if (Number(row["cost"]) <= maxCost) activeUntil = -Infinity
     })
 
     return {

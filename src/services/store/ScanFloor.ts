@@ -13,7 +13,7 @@ const marginOfDuration = 20
 
 /** Milliseconds. */
 const shortest = 5000
-const longest = 60_000
+const longest = 15_000
 /** Full scans that take longer than others are repeated after this many times the difference: the least of the last three counts. */
 const pauseOfDuration = 2000
 const counted = 3
@@ -29,8 +29,10 @@ export const make = (interval = shortest) => {
   let isFull = false
   let fullFrom = -Infinity
   /** Milliseconds that the last scan took that was not full, and those that the last full scans took more. */
-  let usual = 0
+  let usual: number | undefined
   let excess: ReadonlyArray<number> = []
+  /** The oldest moment of rows that were committed since the last scan began. */
+  let committed = Infinity
   const below = (moment: Timestamp) => plus(moment, Duration.millis(-margin))
   return {
     /** Where the scan of rows that are due at `at` begins: at `lowest` for a full scan. */
@@ -43,19 +45,28 @@ export const make = (interval = shortest) => {
           floor = lowest
         }
         // After the clock went back, new rows have older moments.
-        return Timestamp.make(Math.min(floor, below(at)))
+        floor = Timestamp.make(Math.min(floor, committed, below(at)))
+        committed = Infinity
+        return floor
       }),
     /** The scan has ended, and left no row that is older than `oldest`. */
     raise: (oldest: Timestamp): Effect.Effect<void> =>
       Effect.map(monotonicMillis, (millis) => {
         const took = millis - begunAt
-        if (isFull) {
+        if (!isFull) usual = took
+        else if (usual !== undefined) {
           excess = [...excess, took - usual].slice(-counted)
           const pause = excess.length < counted ? 0 : Math.min(longest, pauseOfDuration * Math.min(...excess))
           fullFrom = begunAt + Math.max(interval, pause)
-        } else usual = took
+        }
         margin = Math.max(minMargin, marginOfDuration * took)
         floor = below(oldest)
-      })
+      }),
+    /** Rows that are due since `at` were committed by this node: the next scan finds them, however long the commit took. */
+    lower: (at: Timestamp): void => {
+      committed = Math.min(committed, at)
+    }
   }
 }
+
+export type ScanFloor = ReturnType<typeof make>

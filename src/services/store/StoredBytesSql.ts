@@ -16,7 +16,7 @@ const pause = "greatest(known.tasks * ($3::float8 * interval '1 millisecond'), i
 
 const noteActive = `INSERT INTO stored_bytes AS known (sub, due_at)
   SELECT sub, ${moment("$2")} FROM tasks WHERE created_at >= ${moment("$1")} GROUP BY sub ORDER BY sub
-  ON CONFLICT (sub) DO UPDATE SET due_at = least(known.due_at, known.counted_at + ${pause})
+  ON CONFLICT (sub) DO UPDATE SET due_at = least(known.due_at, greatest(known.counted_at + ${pause}, EXCLUDED.due_at))
   WHERE known.due_at > known.counted_at + ${pause}`
 
 const claim = query(

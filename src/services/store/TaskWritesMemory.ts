@@ -182,7 +182,7 @@ export const layer = Layer.effect(
     const webhooksPending = yield* WebhooksPending
 
     const applyTo = (row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
-      if (apply(tables, row, event, at, coreEventId)) webhooksPending.openUnsafe()
+      if (apply(tables, row, event, at, coreEventId)) webhooksPending.add(at)
       const head = headOf(row)
       return Effect.as(publish(head.uuid, head), head)
     }

@@ -38,7 +38,8 @@ export const layer = (retention: Duration.Duration) =>
       bookedAt = monotonicMillisOf(clock)
       booked.forEach(UsageMetrics.record)
       const count = booked.reduce((sum, { rows }) => sum + rows, 0)
-      if (count < bookingBatch) yield* floor.raise(at)
+      // Nothing is also found while another node books.
+      if (count > 0 && count < bookingBatch) yield* floor.raise(at)
       return count
     })
     yield* Worker.make({

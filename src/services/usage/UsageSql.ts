@@ -72,11 +72,15 @@ const pricesOf = (prices: Prices | undefined) =>
     }))
   )
 
-/** Stores the prices `$2` that differ from the last ones, from the moment `$1` on. */
+/**
+ * Stores the prices `$2` that differ from the last ones, from the moment `$1` on. The first ones hold for all usage that is not
+ * booked, if an earlier release booked some by them.
+ */
 const setPrices = `INSERT INTO usage_prices (model, since, input, output, cached)
-  SELECT model, greatest(${
+  SELECT model, CASE WHEN EXISTS (SELECT FROM usage_prices) OR NOT EXISTS (SELECT FROM usage_hours WHERE cost IS NOT NULL)
+    THEN greatest(${
   moment("$1")
-}, last.since + interval '1 microsecond'), given.input, given.output, given.cached
+}, last.since + interval '1 microsecond') ELSE '-infinity' END, given.input, given.output, given.cached
   FROM json_to_recordset($2::json) AS given (model text, input numeric, output numeric, cached numeric)
   FULL JOIN (SELECT DISTINCT ON (model) * FROM usage_prices ORDER BY model, since DESC) AS last USING (model)
   WHERE (given.input, given.output, given.cached) IS DISTINCT FROM (last.input, last.output, last.cached)

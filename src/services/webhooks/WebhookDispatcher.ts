@@ -160,8 +160,8 @@ type Fork = (effect: Effect.Effect<unknown, unknown>) => Fiber.Fiber<unknown, un
 /** Makes the attempts in fibers of their own, within the limits of origins and of large bodies. */
 const makeAttempts = Effect.fnUntraced(
   function*(fork: Fork, limiter: AttemptLimiter, large: ReturnType<typeof makeLarge>, lostBefore: LostBefore) {
-    const webhooksPending = yield* WebhooksPending
-    const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(webhooksPending.open))
+    const { latch: wake } = yield* WebhooksPending
+    const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(wake.open))
     const recorder = yield* makeRecorder(lostBefore, timers.set)
     const attempt = yield* WebhookAttempts.make
 
@@ -178,7 +178,7 @@ const makeAttempts = Effect.fnUntraced(
       // An observer runs however the fiber ends.
       fork(Effect.uninterruptible(traced)).addObserver((exit) => {
         if (delivery.body === null) large.leave(delivery.origin)
-        if (release(hasResponded)) webhooksPending.openUnsafe()
+        if (release(hasResponded)) wake.openUnsafe()
         if (Exit.isFailure(exit) && Cause.hasDies(exit.cause)) {
           fork(Effect.logError("webhook attempt failed by a defect", exit.cause))
         }
@@ -191,7 +191,7 @@ const makeAttempts = Effect.fnUntraced(
 
 const make = Effect.gen(function*() {
   const store = yield* WebhookStore
-  const webhooksPending = yield* WebhooksPending
+  const { floor, latch: wake } = yield* WebhooksPending
   const { sweepInterval, webhookTimeout } = yield* Settings
   const attemptTime = Duration.sum(webhookTimeout, grace)
   const leases = [...(yield* delays), Duration.zero].map((delay) => Duration.sum(attemptTime, delay))
@@ -201,7 +201,6 @@ const make = Effect.gen(function*() {
   const fibers = yield* FiberSet.make<unknown, unknown>()
   const fork = yield* FiberSet.runtime(fibers)()
   const lostBefore = makeLostBefore()
-  const floor = ScanFloor.make()
   const attempts = yield* makeAttempts(fork, limiter, large, lostBefore)
 
   const claimSome = Effect.gen(function*() {
@@ -222,7 +221,7 @@ const make = Effect.gen(function*() {
     for (const delivery of deliveries) if (!refused.includes(delivery)) attempts.start(delivery)
     // In a fiber of its own, because an outage must not block the claims or the shutdown.
     if (refused.length > 0) fork(Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
-    if (hasMore) webhooksPending.openUnsafe()
+    if (hasMore) wake.openUnsafe()
   })
   const pendingWork = yield* PendingWork
   const claims = yield* Worker.make({
@@ -230,7 +229,7 @@ const make = Effect.gen(function*() {
     runOnce: Effect.uninterruptible(claimSome),
     interval: sweepInterval,
     demand: pendingWork.of("webhooks"),
-    wake: webhooksPending
+    wake
   })
 
   yield* Worker.make({
