@@ -11,12 +11,19 @@ const image = /^image\/(?!svg)/
 const pdf = /[/.-](pdf|acrobat)$/
 /** Encrypted and old documents of Word and Excel are OLE files. */
 const office =
-  /^application\/(x-)?(zip|(dos_)?(ms[-_]?)?(excel|word)|xlsx?|docx?|vnd\.ms-(excel|word|office)|vnd\.openxmlformats|ole-|cdf|encrypted)/
+  /^application\/(x-)?(zip|(dos_)?(ms[-_]?)?(excel|word)|xlsx?|docx?|vnd\.ms-(excel|word|office)|vnd\.openxmlformats(?!.*presentation)|ole-|cdf|encrypted)/
 /** Audio and video share their container formats. */
 const media = /^(audio|video)\/|^application\/(ogg|mp4|(x-)?matroska)$/
-/** Programs, archives and fonts: no accepted format has these types. */
-const foreign =
-  /^font\/|[/.-](msdownload|msdos-program|dosexec|executable|elf|mach-binary|sharedlib|msi|wasm|bat|c?sh|shellscript|java-archive|java-vm|package-archive|gzip|bzip2?|tar|7z-compressed|rar|rar-compressed)$/
+/** Programs, archives, fonts, mails, slides and books: no accepted format has these types. */
+const foreign = new RegExp(
+  "^(font|model|message|multipart)/|powerpoint|presentation|vnd\\.(oasis|sun|apple)\\.|[/.-]("
+    + "(ms(download|dos-program|i)|dosexec|executable|elf|mach-binary|sharedlib|object|wasm|bat|hta|ms-(installer|shortcut|application))"
+    + "|(c?sh|shellscript|powershell|perl|python(-code)?|php(-source)?|ruby|java|java-archive|java-vm|shockwave-flash)"
+    + "|((package|debian)-archive|(debian|binary)-package|deb|rpm|redhat-package-manager)"
+    + "|(apple-diskimage|iso9660-image|cd-image|cab|(cab|7z|rar)-compressed|rar|gzip|bzip2?|xz|lzma|zstd|g?tar)"
+    + "|(rtf|epub\\+zip|mobipocket-ebook|pptx?|postscript|msaccess|sqlite3|bittorrent)"
+    + ")$"
+)
 
 interface Format {
   /** The declared types that match. */
@@ -53,7 +60,7 @@ const formats: Readonly<Record<string, Format>> = {
   mkv: binary(media)
 }
 
-/** Other extensions of the formats, as browsers and recorders give them. */
+/** Other extensions of the formats, as browsers and recorders give them. Only `jpeg` and `htm` stay in the name. */
 const spellings: Readonly<Record<string, string>> = {
   jpeg: "jpg",
   jpe: "jpg",
@@ -70,6 +77,12 @@ const spellings: Readonly<Record<string, string>> = {
 }
 
 export const extensions: ReadonlyArray<string> = Object.keys(formats)
+
+/** Each with its other spellings, as documents list them. */
+export const described: string = extensions.map((extension) => {
+  const others = Object.keys(spellings).filter((other) => spellings[other] === extension)
+  return others.length === 0 ? extension : `${extension} (${others.join(", ")})`
+}).join(", ")
 
 /** With the other spellings. */
 export const allExtensions: ReadonlyArray<string> = [...extensions, ...Object.keys(spellings)]
@@ -107,22 +120,20 @@ export const contradicts = (format: string, mediaType: string): boolean => {
 
 /** Subtypes that are not the extension of their format. */
 const subtypes: Readonly<Record<string, string>> = {
-  mpeg: "mp3",
   "vnd.wave": "wav",
   matroska: "mkv",
   ecmascript: "js",
   javascript: "js",
   ndjson: "json",
   "comma-separated-values": "csv",
-  acrobat: "pdf",
-  msword: "docx"
+  acrobat: "pdf"
 }
 
 /** The format of a file whose media type is declared; undefined when the type names none that is accepted. */
 export const formatOfType = (mediaType: string): string | undefined => {
   const type = essenceOf(mediaType)
   const subtype = type.replace(/^[^/]*\/(x-)?/, "")
-  const usual = Object.keys(mediaTypes).find((extension) => mediaTypes[extension] === type)
+  const usual = Object.keys(mediaTypes).find((extension) => mediaTypes[extension] === type.replace("/x-", "/"))
   const suffix = type.startsWith("image/") ? undefined : /\+(json|xml)$/.exec(type)?.[1]
   const named = Object.hasOwn(subtypes, subtype) ? subtypes[subtype] : undefined
   const format = usual ?? named ?? suffix ?? spelled(subtype) ?? (type.startsWith("text/") ? "txt" : "")
@@ -136,15 +147,26 @@ export interface Identified {
   readonly mimeType: string
 }
 
+/** Characters of a file's name, as most file systems have it. */
+const maxName = 255
+
+/** Without dots and blanks at its end, which Windows drops too, so that `a.exe.` is a program. */
+const stemOf = (name: string): string => {
+  let end = name.length
+  while (end > 0 && ". ".includes(name.charAt(end - 1))) end -= 1
+  return name.slice(0, end)
+}
+
 /** Identifies a file by its name, or by its declared type if the name has no extension; undefined when it is not accepted. */
 export const identify = (given: string, declared: string): Identified | undefined => {
-  // Windows drops these too, so that `a.exe.` is a program.
-  const stem = given.replace(/[. ]+$/, "")
+  const stem = stemOf(given)
   const extension = extensionIn(stem)
   const format = extension === undefined ? formatOfType(declared) : spelled(extension)
   if (format === undefined) return undefined
   const base = extension === undefined ? stem : stem.slice(0, -extension.length - 1)
-  const name = mediaTypeOf(stem) === undefined ? `${base || "file"}.${format}` : stem
+  const isUsual = mediaTypeOf(stem) !== undefined
+  const ending = isUsual ? stem.slice(base.length) : `.${format}`
+  const name = `${(base || (isUsual ? "" : "file")).slice(0, maxName - ending.length).toWellFormed()}${ending}`
   const isDeclared = declared.includes("/") && essenceOf(declared) !== "application/octet-stream"
   return { format, name, mimeType: isDeclared ? declared : mediaTypeOf(name) ?? "application/octet-stream" }
 }

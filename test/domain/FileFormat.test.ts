@@ -3,6 +3,7 @@ import * as path from "node:path"
 import { assert, describe, it } from "vitest"
 import {
   contradicts,
+  described,
   extensions,
   formatOf,
   formatOfType,
@@ -49,7 +50,11 @@ describe("the format of a file", () => {
       ["a.jpeg", "", "a.jpeg"],
       ["a.pdf.txt", "application/octet-stream", "a.pdf.txt"],
       ["a.txt.", "text/plain", "a.txt"],
-      ["a.txt . ", "", "a.txt"]
+      ["a.txt . ", "", "a.txt"],
+      ["a.JPEG", "", "a.JPEG"],
+      ["a.htm", "", "a.htm"],
+      [".jpg", "", ".jpg"],
+      ["talk", "audio/x-mpeg", "talk.mp3"]
     ] as const
     for (const [name, type, expected] of named) {
       assert.strictEqual(identify(name, type)?.name, expected, `${name} ${type}`)
@@ -58,6 +63,8 @@ describe("the format of a file", () => {
       ["blob", ""],
       ["blob", "application/octet-stream"],
       ["blob", "application/zip"],
+      ["Letter 12.2024", "application/msword"],
+      ["blob", "video/mpeg"],
       ["blob", "image/svg+xml"],
       ["blob", "image/heic"],
       ["blob", "application/x-sh"],
@@ -73,6 +80,36 @@ describe("the format of a file", () => {
       const { mimeType } = identify(`a.${format}`, "")!
       assert.strictEqual(formatOfType(mimeType), format)
       assert.isFalse(contradicts(format, mimeType))
+    }
+  })
+
+  it("is that of another spelling, which the documentation lists", () => {
+    const renamed = [
+      ["jpg", ["jpe", "jfif", "pjpeg", "pjp"]],
+      ["js", ["mjs"]],
+      ["wav", ["wave"]],
+      ["ogg", ["oga", "opus"]],
+      ["webm", ["weba"]],
+      ["mp4", ["m4v"]]
+    ] as const
+    for (const [format, others] of renamed) {
+      for (const other of others) assert.strictEqual(identify(`a.b.${other}`, "")?.name, `a.b.${format}`)
+    }
+    const page = fs.readFileSync(path.resolve(import.meta.dirname, "../../src/http/README.md"), "utf8")
+    assert.include(page, `- Formats: ${described}.\n`)
+  })
+
+  it("is found in a name of any length at once, of which 255 characters with the extension are kept", () => {
+    const long = 8 * 1024 * 1024
+    for (const part of [".", " ", ". ", ".1", "a", "a.", "\u{1f600}"]) {
+      for (const [end, type] of [["!", "image/png"], [".png", ""], [".jfif", ""], [".PNG .", "image/png"]] as const) {
+        const begun = performance.now()
+        const name = identify(part.repeat(long / part.length) + end, type)?.name ?? ""
+        // With a time that is quadratic in the length it takes hours.
+        assert.isBelow(performance.now() - begun, 5000, part)
+        assert.isTrue(name.length <= 255 && name.length > 250 && name.isWellFormed(), part)
+        assert.match(name, /\.(png|jpg)$/i, part)
+      }
     }
   })
 
@@ -180,9 +217,10 @@ describe("a declared type", () => {
       "application/wps-office.docx",
       "application/kswps",
       "application/haansoftxlsx",
-      "application/vnd.oasis.opendocument.text",
+      "application/x-wps-document",
+      "application/x-compressed",
+      "inode/x-empty",
       "chemical/x-pdb",
-      "message/rfc822",
       "x-world/x-vrml",
       "nonsense"
     ]
@@ -201,7 +239,42 @@ describe("a declared type", () => {
       "application/java-archive",
       "application/gzip",
       "application/x-7z-compressed",
-      "font/woff2"
+      "font/woff2",
+      "model/gltf-binary",
+      "message/rfc822",
+      "multipart/related; boundary=x",
+      "application/x-apple-diskimage",
+      "application/x-ms-installer",
+      "application/x-msi",
+      "application/vnd.oasis.opendocument.text",
+      "application/vnd.sun.xml.writer",
+      "application/vnd.apple.pages",
+      "application/x-httpd-php",
+      "application/x-deb",
+      "application/vnd.debian.binary-package",
+      "application/x-rpm",
+      "application/x-redhat-package-manager",
+      "application/vnd.android.package-archive",
+      "application/x-iso9660-image",
+      "application/vnd.ms-cab-compressed",
+      "application/hta",
+      "application/x-perl",
+      "application/x-python-code",
+      "application/x-ms-shortcut",
+      "application/vnd.ms-powerpoint",
+      "application/mspowerpoint",
+      "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+      "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
+      "application/rtf",
+      "application/epub+zip",
+      "application/x-mobipocket-ebook",
+      "application/x-xz",
+      "application/zstd",
+      "application/x-gtar",
+      "application/vnd.rar",
+      "application/postscript",
+      "application/x-shockwave-flash",
+      "application/vnd.sqlite3"
     ]
     for (const format of extensions) {
       for (const type of others) assert.isTrue(contradicts(format, type), `${format}: ${type}`)

@@ -3,7 +3,7 @@
  * document. What follows from the schemas is not repeated here.
  */
 import { OpenApi } from "effect/http-api"
-import { extensions } from "../../domain/FileFormat.ts"
+import * as FileFormat from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as Defects from "../Defects.ts"
 import { deliveryId, uuid } from "./Examples.ts"
@@ -183,8 +183,8 @@ const eventStream: Node = {
 }
 
 const fileRules =
-  `Up to ${Limits.fileBytes / 1024} KB, in one of the formats ${extensions.join(", ")} by its extension `
-  + "(also jpeg and htm), or by its content type if the name has none. Programs are refused under any name."
+  `Up to ${Limits.fileBytes / 1024} KB, in one of the formats ${FileFormat.described} by its extension, `
+  + "or by its content type if the name has none. Programs are refused under any name."
 
 const pathParameters: Readonly<Record<string, Node>> = {
   uuid: { description: "Task identifier, a UUID.", example: uuid },

@@ -31,7 +31,7 @@ export const parse = (
   if (mimeType === undefined) {
     return Effect.fail(invalid(part, `Only data URLs in base64 are read here. ${way}`, "unsupported_parameter"))
   }
-  const name = Predicate.isString(filename) ? filename.slice(0, 255) : ""
+  const name = Predicate.isString(filename) ? filename : ""
   return Effect.succeed({ type: "inline", param: `${part}.${field}`, name, mimeType, base64: url.slice(head.length) })
 }
 
