@@ -13,7 +13,7 @@ export interface ExtensionRoutes {
   readonly routes: ReadonlyArray<Route>
   /** Whether the extension itself answers other methods of its paths. */
   readonly answersAllMethods?: boolean
-  /** Headers of requests that web pages of other origins may send. */
+  /** Headers of requests that preflights of other origins list, even when they do not ask for them. */
   readonly corsHeaders?: ReadonlyArray<string>
   /** Paths that web pages of other origins may not call, with those below them. */
   readonly sameOrigin?: ReadonlyArray<string>

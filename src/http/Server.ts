@@ -31,7 +31,7 @@ const layerApi = HttpApiBuilder.layer(Api).pipe(
 
 /** `ResponseMiddleware` is outermost, so that its headers are also on CORS preflight responses. */
 export const layer = <E, R, E2 = never, R2 = never>(
-  cors: Cors.CorsSettings,
+  corsOrigins: Cors.CorsOrigins,
   layerExtensions: Layer.Layer<never, E, R>,
   layerExtensionsRpc: Layer.Layer<never, E2, R2> = Layer.empty as Layer.Layer<never, E2, R2>
 ) =>
@@ -42,7 +42,7 @@ export const layer = <E, R, E2 = never, R2 = never>(
     Home.layer,
     Docs.layer,
     Llms.layer,
-    Cors.layer(cors)
+    Cors.layer(corsOrigins)
   ).pipe(
     Layer.provide(Digest.layerWebCrypto),
     Layer.provideMerge(ResponseMiddleware.layer)

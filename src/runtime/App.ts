@@ -274,7 +274,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     )
   )
   const layerServer = Server.layer(
-    config,
+    config.corsOrigins,
     Layer.mergeAll(Layer.empty, ...config.extensions.map(({ layer }) => layer), ...layersForOperators),
     Layer.mergeAll(Layer.empty, ...config.extensions.flatMap(({ rpc = [] }) => rpc))
   )

@@ -35,15 +35,6 @@ const originsOf = (text: string): CorsOrigins => {
   return origins
 }
 
-const headersOf = (text: string): ReadonlyArray<string> => {
-  const names = commaList(text)
-  const wrong = names.find((name) => !/^[\w!#$%&'+.^`|~-]{1,64}$/.test(name))
-  if (wrong !== undefined) {
-    throw new Error(`${wrong} is no name of a header; write, for example, X-Tenant, X-App-Version`)
-  }
-  return names
-}
-
 const databaseUrl = parsed((text) => DatabaseUrl.parse(Redacted.make(text)))
 
 /** The longest name in DNS. */
@@ -79,12 +70,6 @@ export const settings = {
     name: "CORS_ORIGINS",
     default: "",
     meaning: "origins of web pages that may call the service, or `*`"
-  }),
-  corsHeaders: setting(parsed(headersOf), {
-    name: "CORS_HEADERS",
-    default: "",
-    meaning:
-      "list of headers that those pages may send besides what the service, the official SDKs and common tracing libraries use"
   }),
   databaseUrl: optional(databaseUrl, {
     name: "DATABASE_URL",

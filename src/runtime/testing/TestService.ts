@@ -8,7 +8,6 @@ import { FetchHttpClient, HttpEffect, HttpRouter, HttpServer, type HttpServerReq
 import * as jose from "jose"
 import { createSecretKey } from "node:crypto"
 import { TaskService } from "../../http/client/EffectTaskClient.ts"
-import * as Cors from "../../http/Cors.ts"
 import { Extensions } from "../../http/ExtensionRoutes.ts"
 import * as Authorization from "../../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../../http/handlers/rpc/RpcAuthorization.ts"
@@ -111,7 +110,7 @@ const loadExtensions = Effect.promise(() =>
 const layerRoutes = (options: TestServiceOptions) =>
   Layer.unwrap(Effect.map(loadExtensions, (loaded) => {
     const extensions = loaded.map(({ extension }) => extension)
-    return Server.layer(Cors.none, Layer.mergeAll(Layer.empty, ...extensions.map(({ layer }) => layer))).pipe(
+    return Server.layer([], Layer.mergeAll(Layer.empty, ...extensions.map(({ layer }) => layer))).pipe(
       Layer.provide([layerSecrets, layerSettings(options), layerIntervals]),
       Layer.provide([
         Layer.effect(TaskLinks, Effect.all(extensions.map(({ taskLink }) => taskLink))),

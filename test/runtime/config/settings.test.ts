@@ -49,7 +49,6 @@ const cases: Readonly<Record<string, Case>> = {
     ["http://a.example, http://b", ["http://a.example", "http://b"]],
     "http://a/"
   ],
-  CORS_HEADERS: [(c) => c.corsHeaders, [], ["X-Tenant, x-b", ["X-Tenant", "x-b"]], "no header"],
   DATABASE_URL: [
     (c) => c.databaseUrl?.options.database,
     undefined,
