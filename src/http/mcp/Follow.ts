@@ -72,11 +72,11 @@ const responseTo = ({ id, isCurrent }: Request, result: Result): Writable => ({
   result: isCurrent ? { resultType: "complete", ...result } : result
 })
 
+export const send = (message: Writable, isEventsOnly: boolean) =>
+  isEventsOnly ? HttpServerResponse.uint8Array(event(message), Held.events.options) : json(message)
+
 /** The response with a result that is known. */
-export const respond = (request: Request, result: Result) => {
-  const message = responseTo(request, result)
-  return request.isEventsOnly ? HttpServerResponse.uint8Array(event(message), Held.events.options) : json(message)
-}
+export const respond = (request: Request, result: Result) => send(responseTo(request, result), request.isEventsOnly)
 
 export const make = Effect.gen(function*() {
   const tasks = yield* Tasks

@@ -112,6 +112,9 @@ export const accepts = (accept: string | undefined, type: string): boolean => {
   return range !== undefined && Number(qualities.get(range)?.slice(2) ?? 1) !== 0
 }
 
+export const acceptsOnlyEvents = (accept: string | undefined): boolean =>
+  accepts(accept, "text/event-stream") && !accepts(accept, "application/json")
+
 /** The value of a header, which may be `=?base64?…?=`. */
 export const headerText = (value: string | undefined): string | undefined => {
   const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(value ?? "") ?? []

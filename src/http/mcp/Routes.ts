@@ -38,11 +38,18 @@ const kind: BodyKind<Message.Message | Message.Problem> = {
   decode: (found, bytes) => Effect.sync(() => Message.read(found, bytes))
 }
 
+/** An error with another status than 200 is JSON, whatever the client accepts. */
 const refuse = (
   { code, data, message, status }: Errors.Refused,
   id: Id | null,
-  headers?: Readonly<Record<string, string>>
-) => json({ jsonrpc: "2.0", id, error: { code, message, data: data as Writable | undefined } }, status, headers)
+  { headers = {}, isEventsOnly = false }: {
+    readonly headers?: Readonly<Record<string, string>>
+    readonly isEventsOnly?: boolean
+  } = {}
+) => {
+  const body = { jsonrpc: "2.0", id, error: { code, message, data: data as Writable | undefined } }
+  return status === 200 ? Follow.send(body, isEventsOnly) : json(body, status, headers)
+}
 
 /** What is answered without a task. */
 const makeStatic = Effect.gen(function*() {
@@ -117,7 +124,7 @@ const makeAnswer = Effect.gen(function*() {
         isCurrent,
         // Progress needs events.
         progressToken: hasEvents ? message.progressToken : undefined,
-        isEventsOnly: hasEvents && !Message.accepts(headers["accept"], "application/json")
+        isEventsOnly: Message.acceptsOnlyEvents(headers["accept"])
       }
       const result = answerStatic(isCurrent, message)
       if (result !== undefined) return Follow.respond(request, result)
@@ -139,9 +146,10 @@ const makePost = Effect.gen(function*() {
     if ("problem" in message) return refuse(Errors.notRequest(message.problem), null)
     const { id } = message
     if (id === undefined) return HttpServerResponse.empty({ status: 202 })
+    const isEventsOnly = Message.acceptsOnlyEvents(request.headers["accept"])
     return yield* answer(caller, id, message, request).pipe(
       Defects.failWith(Errors.internalError),
-      Effect.catchTag("McpRefused", (refused) => Effect.succeed(refuse(refused, id)))
+      Effect.catchTag("McpRefused", (refused) => Effect.succeed(refuse(refused, id, { isEventsOnly })))
     )
   }, Effect.scoped)
 })
@@ -184,7 +192,9 @@ export const layer = HttpRouter.use((router) =>
       }
       return Effect.catch(authenticate(handle(request), Redacted.make(bearerOf(request))), (failure) => {
         const refused = Errors.ofRequest(failure)
-        return Effect.succeed(refuse(refused, null, refused.status === 401 ? { "www-authenticate": challenge } : {}))
+        return Effect.succeed(
+          refuse(refused, null, refused.status === 401 ? { headers: { "www-authenticate": challenge } } : {})
+        )
       })
     })
     if (issuer === undefined) return

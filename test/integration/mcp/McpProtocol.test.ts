@@ -217,7 +217,22 @@ describe("a request", () => {
     const list = { jsonrpc: "2.0", id: 1, method: "tools/list" }
     assert.strictEqual((await post(list, { accept: events })).headers.get("content-type"), events)
     assert.strictEqual((await post({ ...list, params: token }, { accept: json })).headers.get("content-type"), json)
-    // An error of the protocol has a status, which no event has.
+    // So do errors with status 200. Another status is no event's.
+    const wrong = [
+      { ...list, method: "tools/call", params: { name: "none" } },
+      { ...list, method: "none" }
+    ]
+    for (const message of wrong) {
+      for (const [accept, expected] of [[events, events], [`${json}, ${events}`, json], [json, json]] as const) {
+        const { body, headers, status } = await post(message, { accept })
+        assert.deepStrictEqual([status, headers.get("content-type")], [200, expected], accept)
+        const answer = typeof body === "string"
+          ? JSON.parse(/^event: message\ndata: (.*)\n\n$/.exec(body)?.[1] ?? "")
+          : body
+        assert.deepInclude(answer, { id: 1, jsonrpc: "2.0" })
+        assert.include([-32601, -32602], answer.error.code)
+      }
+    }
     assert.deepStrictEqual(await codeOf(post({ ...list, jsonrpc: "1" }, { accept: events })), [400, -32600, null])
   })
 
