@@ -140,8 +140,9 @@ const makeReads = Effect.gen(function*() {
       const unreachable = yield* core.unreachable(Overview.coreMaxAge)
       const at = yield* now
       const quiet = plus(at, Duration.negate(minutes === undefined ? stuckAfter : Duration.minutes(minutes)))
-      // A core that is not there does not end its runs: they need not be quiet for long.
-      const before = unreachable === undefined || unreachable.since < quiet ? quiet : unreachable.since
+      // A core that is not there does not end its runs: unless minutes are given, they need not be quiet for long.
+      const isSooner = minutes === undefined && unreachable !== undefined && unreachable.since >= quiet
+      const before = isSooner ? unreachable.since : quiet
       const { isComplete, runs, total } = yield* store.stuck(before, limit)
       return {
         data: runs.map((run) => Views.stuckRun(run, at)),

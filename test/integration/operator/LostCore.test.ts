@@ -42,6 +42,7 @@ describe("a core that refuses connections", () => {
     assert.deepStrictEqual(body.data.map((row: { uuid: string }) => row.uuid), [uuid])
     assert.include(body.core_unreachable.reason, "ECONNREFUSED")
     assert.strictEqual(body.before, body.core_unreachable.since)
+    assert.deepInclude((await get("/stuck?minutes=60")).body, { data: [], total: 0 })
     const [alert] = await alerts()
     assert.strictEqual(alert?.id, "core_unreachable")
     assert.match(alert?.message ?? "", /^The core cannot be reached since .*ECONNREFUSED.*Tasks that wait for it: 1\.$/)
