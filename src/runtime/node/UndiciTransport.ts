@@ -9,7 +9,7 @@ import { sizeOf } from "../../domain/OpaqueJson.ts"
 import { type CoreResponse, CoreTransport } from "../../services/core/CoreTransport.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import * as Outgoing from "./Outgoing.ts"
-import { Proxies } from "./Proxies.ts"
+import { find, Proxies, targetOf } from "./Proxies.ts"
 import { exchange } from "./UndiciExchange.ts"
 
 /** Bytes of a response body after which the call is aborted. */
@@ -45,14 +45,17 @@ export const layer = Layer.effect(
       return latest
     }
 
-    const connector = Outgoing.makeConnector({ proxies: yield* Proxies, timeout: connectTimeout })
+    const proxies = yield* Proxies
+    const connector = Outgoing.makeConnector({ proxies, timeout: connectTimeout })
 
     return CoreTransport.of({
       connect: (url) =>
         Effect.callback<void, CoreUnavailable>((resume) => {
           const { host, hostname, port, protocol } = new URL(url)
-          const address = hostname.replaceAll(/[[\]]/g, "")
-          connector({ host, hostname: address, port, protocol }, (error, socket) => {
+          const target = targetOf({ hostname, port, protocol })
+          // Calls are forwarded there, and many proxies refuse the tunnel that a connection needs: only a call can tell.
+          if (protocol === "http:" && find(proxies, target) !== undefined) return resume(Effect.void)
+          connector({ host, hostname: target.hostname, port, protocol }, (error, socket) => {
             socket?.destroy()
             resume(error === null ? Effect.void : unavailable(rootCauseMessage(error)))
           })

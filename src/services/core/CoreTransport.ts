@@ -17,6 +17,6 @@ export class CoreTransport extends Context.Service<CoreTransport, {
     /** Pieces of JSON. */
     body: ReadonlyArray<Uint8Array>
   ) => Effect.Effect<CoreResponse, CoreUnavailable>
-  /** Opens a connection to the server of a URL, and closes it. */
+  /** Opens a connection to the server of a URL, and closes it. Through a proxy that forwards `http:` calls it says nothing, and succeeds. */
   readonly connect: (url: string) => Effect.Effect<void, CoreUnavailable>
 }>()("async-task-service/services/core/CoreTransport") {}

@@ -149,6 +149,22 @@ describe("a call through a proxy", () => {
     assert.deepStrictEqual(proxy.asked, [])
   })
 
+  it("to the core is probed only where a tunnel is what calls use", async () => {
+    await using proxy = await ForwardProxy.listen()
+    proxy.refusal = 403
+    const connect = (url: string) =>
+      Effect.flatMap(CoreTransport, (transport) => transport.connect(url)).pipe(
+        Effect.match({ onFailure: ({ reason }) => reason, onSuccess: () => "reached" }),
+        Effect.provide(UndiciTransport.layer),
+        Effect.provideService(Proxies, through(proxy.url())),
+        Effect.runPromise
+      )
+    assert.strictEqual(await connect("http://core.test:8080"), "reached")
+    assert.deepStrictEqual(proxy.asked, [])
+    assert.include(await connect("https://core.test"), "answers 403 to CONNECT core.test:443")
+    assert.include(await connect("http://[::1]:9"), "ECONNREFUSED")
+  })
+
   it("starts runs", async () => {
     await using target = await serve("https")
     await using proxy = await ForwardProxy.listen()
