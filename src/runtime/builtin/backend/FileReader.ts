@@ -39,7 +39,7 @@ const readable = /^(txt|pdf|json|js|css|html|csv|xml|docx|xlsx?)$/
 /** The program of the process: TypeScript in the sources, JavaScript in the build. */
 const extractText = fileURLToPath(new URL(`./extractText${path.extname(import.meta.url)}`, import.meta.url))
 
-/** A program's command. Node lets it read itself and its libraries, and neither write, connect nor start anything. */
+/** A program's command. Node lets it read itself and its libraries, and neither write, start anything nor, since Node 25, connect. */
 const commandOf = (program: string) => [
   process.execPath,
   `--max-old-space-size=${limits.heapMegabytes}`,
