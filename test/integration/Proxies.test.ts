@@ -137,11 +137,27 @@ describe("a service behind a proxy", () => {
     assert.strictEqual(code, 0, err)
     assert.lengthOf(JSON.parse(out), 1)
     assert.isTrue([...lines()].some((line) => line.startsWith(`GET ${url}/api/tasks`)))
-    const wrong = await runHere(["list"], { ...env, HTTP_PROXY: "ftp://proxy.test" })
-    assert.deepStrictEqual([wrong.code, wrong.err.startsWith("HTTP_PROXY: must be the URL of an HTTP proxy")], [
-      1,
-      true
-    ])
+    const wrapped = await runHere(["list", "--json"], { ...env, HTTP_PROXY: "", http_proxy: `"${proxy.url()}"\r\n` })
+    assert.deepStrictEqual([wrapped.code, wrapped.err], [0, ""])
+  })
+
+  it.each([
+    [{ HTTP_PROXY: "ftp://proxy.test" }, "HTTP_PROXY is ignored: it must be the URL of an HTTP proxy"],
+    [{ all_proxy: "socks5://127.0.0.1:9" }, "ALL_PROXY is ignored: it must be the URL of an HTTP proxy"],
+    [
+      { HTTP_PROXY: proxy.url(), NO_PROXY: "10.0.0.0/255.0.0.0" },
+      "NO_PROXY must be a list of names, addresses and ranges, as in .internal,10.0.0.0/8; ignored: 10.0.0.0/255.0.0.0"
+    ]
+  ])("is a note of commands that call when it is wrong: %j", async (wrong, note) => {
+    const env = { TASK_SERVICE_TOKEN: token, TASK_SERVICE_URL: service.url, ...wrong }
+    const { code, err } = await runHere(["list", "--json"], env)
+    assert.strictEqual(code, 0, err)
+    assert.strictEqual(err.split(note).length, 2, err)
+    for (const args of [["--help"], ["list", "--help"], ["list", "--wrong"]]) {
+      const { code, err } = await runHere(args, env)
+      assert.strictEqual(code, args.includes("--help") ? 0 : 2)
+      assert.notInclude(err, "_PROXY")
+    }
   })
 })
 

@@ -1,25 +1,31 @@
 /** Makes `fetch` of this process use the proxies of the environment, as the service does. */
-import { getGlobalDispatcher, setGlobalDispatcher } from "@effect/platform-node/Undici"
-import { Effect, Record } from "effect"
-import * as Setting from "../../services/timing/Setting.ts"
+import { type Dispatcher, getGlobalDispatcher, setGlobalDispatcher } from "@effect/platform-node/Undici"
+import { Effect } from "effect"
 import * as ProxySettings from "../config/ProxySettings.ts"
 import * as Outgoing from "../node/Outgoing.ts"
 import { Proxies } from "../node/Proxies.ts"
-import { failed } from "./Root.ts"
+import { environment, note } from "./Root.ts"
 
-export const makeProxiedFetch = Effect.gen(function*() {
+/** What is wrong is a note: the call may have no need of it. */
+const makeDispatcher = Effect.gen(function*() {
   const problems: Array<string> = []
-  const env = ProxySettings.withLowerCase(
-    Record.filter(process.env, (value): value is string => value !== undefined && value !== "")
-  )
-  const values = Setting.values(ProxySettings.settings, env, (name, problem) => problems.push(`${name}: ${problem}`))
-  if (problems.length > 0) return yield* failed(problems.join("\n"))
-  const proxies = ProxySettings.proxiesOf(values)
-  const dispatcher = yield* Effect.provideService(Outgoing.makeDispatcher(), Proxies, proxies)
+  const { proxies, warnings } = ProxySettings.read(yield* environment, (name, problem) => {
+    problems.push(`${name} is ignored: it ${problem}`)
+  })
+  yield* Effect.forEach([...problems, ...warnings], note, { discard: true })
+  return yield* Effect.provideService(Outgoing.makeDispatcher(), Proxies, proxies)
+})
+
+/** Nothing is read before the first call, so that a command without one says nothing about proxies. */
+export const makeProxiedFetch = Effect.gen(function*() {
+  const run = Effect.runSyncWith(yield* Effect.context<Effect.Services<typeof makeDispatcher>>())
+  let made: Dispatcher | undefined
   yield* Effect.acquireRelease(
     Effect.sync(() => {
       const before = getGlobalDispatcher()
-      setGlobalDispatcher(dispatcher)
+      setGlobalDispatcher(
+        before.compose(() => (request, handler) => (made ??= run(makeDispatcher)).dispatch(request, handler))
+      )
       return before
     }),
     (before) => Effect.sync(() => setGlobalDispatcher(before))

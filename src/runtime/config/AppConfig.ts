@@ -219,7 +219,7 @@ export type AppConfig = Effect.Success<ReturnType<typeof load>>
 export const load = Effect.fnUntraced(function*(environment: Variables, part: ServedPart = "service") {
   const variables = Setting.clean(environment)
   const serviceLinks = unusedServiceLinks(variables)
-  const env = ProxySettings.withLowerCase(Record.filter(variables, (_, name) => !serviceLinks.includes(name)))
+  const env = ProxySettings.effective(Record.filter(variables, (_, name) => !serviceLinks.includes(name)))
   /** A group that several extensions share is read, and reported, by each. */
   const problems = new Set<string>()
   const report = (name: string, problem: string) => {
@@ -236,15 +236,17 @@ export const load = Effect.fnUntraced(function*(environment: Variables, part: Se
   checkDatabase(given)
   checkEventTokens(given)
   checkPublicUrl(given)
+  // The problems are those of the settings.
+  const { proxies, warnings } = ProxySettings.read(variables, () => {})
   const config = {
     isProduction,
     /** What an operator should know, although the service starts. */
-    warnings: [...cleaningWarnings(environment, serviceLinks), ...warningsOf(given, part)],
+    warnings: [...cleaningWarnings(environment, serviceLinks), ...warningsOf(given, part), ...warnings],
     ...given.values,
     ...addressOf(given.values),
     ...secretsOf(given, part),
     ...upstreamsOf(given, part),
-    proxies: ProxySettings.proxiesOf(given.values),
+    proxies,
     /** The address of this node for the other nodes; undefined without a cluster. */
     cluster: clusterOf(given),
     /** Undefined when no collector is configured. */

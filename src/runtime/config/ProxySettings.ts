@@ -1,11 +1,11 @@
-/** The variables of proxies, as curl and others read them. */
-import { Config } from "effect"
+/** The variables of proxies, which have the names that curl and others use. */
+import { Config, Record, Result } from "effect"
 import * as Setting from "../../services/timing/Setting.ts"
 import { parseExceptions, parseProxy, type Proxies } from "../node/Proxies.ts"
 
 const proxy = Setting.parsed(parseProxy)
 
-export const settings = {
+const variables = {
   httpsProxy: Setting.optional(proxy, {
     name: "HTTPS_PROXY",
     unset: "`ALL_PROXY`",
@@ -21,9 +21,14 @@ export const settings = {
   noProxy: Setting.setting(Setting.parsed(parseExceptions), {
     name: "NO_PROXY",
     default: "",
+    isMultiline: true,
     meaning:
       "list of names (with all names below them), addresses and CIDRs, each also with a port, that are called without a proxy, as loopback always is; `*`: all"
-  }),
+  })
+}
+
+export const settings = {
+  ...variables,
   webhookProxyResolves: Setting.setting(Config.Boolean, {
     name: "WEBHOOK_PROXY_RESOLVES",
     default: "off",
@@ -32,10 +37,10 @@ export const settings = {
   })
 }
 
-const names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"]
+const names = Object.values(variables).map(({ name }) => name)
 
 /** Variables in lower case take the place of those in upper case. */
-export const withLowerCase = (env: Setting.Environment): Setting.Environment => {
+const withLowerCase = (env: Setting.Environment): Setting.Environment => {
   const given = names.flatMap((name) => {
     const value = env[name.toLowerCase()]
     return value === undefined ? [] : [[name, value]]
@@ -43,6 +48,33 @@ export const withLowerCase = (env: Setting.Environment): Setting.Environment => 
   return { ...env, ...Object.fromEntries(given) }
 }
 
-export const proxiesOf = (
-  { allProxy, httpProxy, httpsProxy, noProxy }: Setting.Values<typeof settings>
+/** The variables, without those that have no effect beside the others: they are not judged. */
+export const effective = (environment: Setting.Environment): Setting.Environment => {
+  const env = withLowerCase(environment)
+  const given = [env["HTTPS_PROXY"], env["HTTP_PROXY"], env["ALL_PROXY"]].map((text) => text !== undefined)
+  const unused = new Set([
+    ...(given[0] && given[1] ? ["ALL_PROXY"] : []),
+    ...(given.includes(true) ? [] : ["NO_PROXY"])
+  ])
+  return Record.filter(env, (_, name) => !unused.has(name))
+}
+
+const proxiesOf = (
+  { allProxy, httpProxy, httpsProxy, noProxy }: Setting.Values<typeof variables>
 ): Proxies => ({ http: httpProxy ?? allProxy, https: httpsProxy ?? allProxy, exceptions: noProxy })
+
+/** The proxies of the effective variables, and what is ignored. Each problem is reported, and there is no proxy in place of a wrong one. */
+export const read = (environment: Setting.Environment, report: (name: string, problem: string) => void) => {
+  const env = effective(environment)
+  const proxies = proxiesOf(Setting.values(variables, env, report))
+  const { wrong } = proxies.exceptions
+  const isUnusable = env["ALL_PROXY"] === undefined
+    && Result.isFailure(variables.allProxy.read(withLowerCase(environment)))
+  const warnings = [
+    ...(isUnusable ? ["ALL_PROXY is ignored, because HTTPS_PROXY and HTTP_PROXY are set"] : []),
+    ...(wrong.length === 0 ? [] : [
+      `NO_PROXY must be a list of names, addresses and ranges, as in .internal,10.0.0.0/8; ignored: ${wrong.join(", ")}`
+    ])
+  ]
+  return { proxies, warnings }
+}

@@ -19,7 +19,13 @@ export interface Target {
   readonly port: number
 }
 
-export type Matches = (target: Target) => boolean
+type Matches = (target: Target) => boolean
+
+export interface Exceptions {
+  readonly matches: Matches
+  /** Entries that cannot be read, without credentials. */
+  readonly wrong: ReadonlyArray<string>
+}
 
 export interface Proxies {
   /** For `http:` URLs. */
@@ -27,14 +33,14 @@ export interface Proxies {
   /** For `https:` URLs. */
   readonly https: Proxy | undefined
   /** Calls without a proxy. */
-  readonly exceptions: Matches
+  readonly exceptions: Exceptions
 }
 
 export const Proxies = Context.Reference<Proxies>("async-task-service/runtime/node/Proxies", {
   defaultValue: () => none
 })
 
-export const none: Proxies = { http: undefined, https: undefined, exceptions: () => true }
+export const none: Proxies = { http: undefined, https: undefined, exceptions: { matches: () => true, wrong: [] } }
 
 const example = "must be the URL of an HTTP proxy, as in http://user:password@proxy.example:3128"
 
@@ -59,8 +65,8 @@ const loopback = AddressRanges.listOf(["127.0.0.0/8", "::1/128", "0.0.0.0/32", "
 const isLoopback: Matches = ({ hostname }) =>
   isIP(hostname) === 0 ? /^(.+\.)?localhost$/.test(hostname) : AddressRanges.contains(loopback, hostname)
 
-/** An entry of NO_PROXY: a name with all names below it, `*.name` without the name itself, an address, or a range. */
-const matcherOf = (entry: string): Matches => {
+/** An entry of NO_PROXY: a name with all names below it, `*.name` without the name itself, an address, or a range. Undefined if wrong. */
+const matcherOf = (entry: string): Matches | undefined => {
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/.exec(entry) ?? []
   const host = bracketed ?? plain ?? entry
   const isPort: Matches = (target) => port === undefined || target.port === Number(port)
@@ -69,18 +75,20 @@ const matcherOf = (entry: string): Matches => {
     const list = AddressRanges.listOf([host])
     return (target) => isPort(target) && AddressRanges.contains(list, target.hostname)
   }
-  if (/[/@]/.test(host)) {
-    throw new Error(`must be a list of names, addresses and ranges, as in .internal,10.0.0.0/8; invalid: ${entry}`)
-  }
+  if (!/^\*?\.?[\w-][\w.-]*$/.test(host)) return undefined
   const suffix = host.replace(/^\*?\.?/, ".").replace(/\.$/, "")
   const isNamed = (name: string) => name.endsWith(suffix) || (!host.startsWith("*") && `.${name}` === suffix)
   return (target) => isPort(target) && isIP(target.hostname) === 0 && isNamed(target.hostname)
 }
 
-/** Parses NO_PROXY: a list by commas or blanks. */
-export const parseExceptions = (text: string): Matches => {
-  const matchers = text.toLowerCase().split(/[\s,]+/).filter((entry) => entry !== "").map(matcherOf)
-  return (target) => matchers.some((matches) => matches(target))
+/** Parses NO_PROXY: a list by commas or blanks. Wrong entries except nothing. */
+export const parseExceptions = (text: string): Exceptions => {
+  const entries = text.toLowerCase().split(/[\s,]+/).filter((entry) => entry !== "")
+  const found = entries.map((entry) => ({ entry, matches: matcherOf(entry) }))
+  return {
+    matches: (target) => found.some(({ matches }) => matches?.(target)),
+    wrong: found.flatMap(({ entry, matches }) => matches === undefined ? [entry.replace(/^.*@/, "***@")] : [])
+  }
 }
 
 /** The proxy of a call; undefined for a direct one. Loopback is always direct. */
@@ -88,7 +96,7 @@ export const find = (proxies: Proxies, target: Target): Proxy | undefined => {
   const proxy = target.protocol === "https:" ? proxies.https : proxies.http
   if (proxy === undefined) return undefined
   const named = { ...target, hostname: target.hostname.toLowerCase().replace(/\.$/, "") }
-  return isLoopback(named) || proxies.exceptions(named) ? undefined : proxy
+  return isLoopback(named) || proxies.exceptions.matches(named) ? undefined : proxy
 }
 
 /** All proxies without credentials, for the operator. */

@@ -3,6 +3,9 @@ import { Effect } from "effect"
 import { randomBytes } from "node:crypto"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
 import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
+import { useDirectory } from "../../kit/suite.ts"
+
+const DATA_DIR = useDirectory()
 
 it.effect("reports every wrong setting once, in one message", () =>
   Effect.gen(function*() {
@@ -94,4 +97,36 @@ describe("in production", () => {
       const ENCRYPTION_KEY = `${good.ENCRYPTION_KEY},${Buffer.alloc(32, 7).toString("base64")}`
       assert.lengthOf((yield* AppConfig.load({ ...good, ENCRYPTION_KEY })).encryptionKeys, 2)
     }))
+})
+
+describe("variables of proxies", () => {
+  const warningsWith = (env: Readonly<Record<string, string>>) =>
+    Effect.map(
+      AppConfig.load({ DATA_DIR, ...env }),
+      ({ warnings }) => warnings.filter((warning) => warning.includes("_PROXY"))
+    )
+  const both = { http_proxy: "http://p:1", https_proxy: "http://p:1" }
+  const socks = "socks5://127.0.0.1:7891"
+
+  it.effect.each<[Readonly<Record<string, string>>, ReadonlyArray<string>]>([
+    [{ ...both, all_proxy: "http://p:1", NO_PROXY: "a.example,\n\tb.example\nc.example" }, []],
+    [{ ...both, all_proxy: socks }, ["ALL_PROXY is ignored, because HTTPS_PROXY and HTTP_PROXY are set"]],
+    [{ NO_PROXY: "10.0.0.0/255.0.0.0" }, []],
+    [{ no_proxy: "http://internal.example" }, []],
+    [{ ...both, NO_PROXY: "a.example 10.0.0.0/255.0.0.0,http://b.example" }, [
+      "NO_PROXY must be a list of names, addresses and ranges, as in .internal,10.0.0.0/8; "
+      + "ignored: 10.0.0.0/255.0.0.0, http://b.example"
+    ]]
+  ])("that cannot matter stop no start: %j", ([env, warnings]) =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* warningsWith(env), warnings)
+    }))
+
+  it.effect.each([{ all_proxy: socks }, { HTTPS_PROXY: "http://p:1", ALL_PROXY: socks }])(
+    "are judged: %j",
+    (env) =>
+      Effect.gen(function*() {
+        assert.include((yield* Effect.flip(warningsWith(env))).message, "ALL_PROXY: must be the URL of an HTTP proxy")
+      })
+  )
 })

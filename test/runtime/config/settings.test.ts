@@ -107,10 +107,11 @@ const cases: Readonly<Record<string, Case>> = {
     { HTTPS_PROXY: "http://s" }
   ],
   NO_PROXY: [
-    ({ proxies: { exceptions } }) => exceptions({ protocol: "http:", hostname: "a.b", port: 80 }),
+    ({ proxies: { exceptions } }) => exceptions.matches({ protocol: "http:", hostname: "a.b", port: 80 }),
     false,
     ["x, .b", true],
-    "http://a.b"
+    undefined,
+    { HTTP_PROXY: "p" }
   ],
   WEBHOOK_PROXY_RESOLVES: [(c) => c.webhookProxyResolves, false, ["on", true], "maybe"],
   ASSISTANTS_FILE: [(c) => c.assistantsFile, undefined, ["/a.yaml", "/a.yaml"]],

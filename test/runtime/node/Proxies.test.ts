@@ -115,7 +115,25 @@ describe("a call", () => {
     assert.isDefined(proxyOf(url, noProxy))
   })
 
-  it.each(["10.0.0.0/33", "http://x.example", "10.0.0.0/8/8", "x.example/y"])("NO_PROXY=%s is refused", (noProxy) => {
-    assert.throws(() => proxyOf("http://x.example", noProxy), `invalid: ${noProxy}`)
+  const wrong = [
+    "10.0.0.0/33",
+    "10.0.0.0/255.0.0.0",
+    "10.0.*",
+    "http://x.example",
+    "10.0.0.0/8/8",
+    "x.example/y",
+    "x.example:y",
+    "<local>",
+    "."
+  ]
+  it.each(wrong)("that the entry %s of NO_PROXY is about uses one, and the other entries count", (entry) => {
+    const noProxy = `a.example,${entry}\n\tb.example`
+    assert.deepStrictEqual(Proxies.parseExceptions(noProxy).wrong, [entry])
+    for (const host of ["x.example", "10.0.0.1"]) assert.isDefined(proxyOf(`http://${host}`, noProxy))
+    for (const host of ["a.example", "b.example"]) assert.isUndefined(proxyOf(`http://${host}`, noProxy))
+  })
+
+  it("shows no password of an entry", () => {
+    assert.deepStrictEqual(Proxies.parseExceptions("http://ann:p@ss@x.example").wrong, ["***@x.example"])
   })
 })
