@@ -71,6 +71,9 @@ export class LingeringResponse<Request extends IncomingMessage = IncomingMessage
 /** Time for the first request to arrive on a connection that was accepted just before a shutdown. */
 const firstRequestTimeout = Duration.millis(200)
 
+/** A server to which others keep connecting stops listening after this time. */
+const acceptTimeout = Duration.seconds(2)
+
 const nextTurn = (then: () => void) => setImmediate(() => setImmediate(then))
 
 /**
@@ -84,12 +87,9 @@ export const closeGently = (server: Server) => {
   let accepted = 0
   const closeIdle = () => setImmediate(() => server.closeIdleConnections())
   /** Each turn of the event loop accepts one connection, so after a turn without any the accept queue is empty. */
-  const stopListening = (done?: (error?: Error) => void): void => {
+  const whenAccepted = (deadline: number, then: () => void): void => {
     const before = accepted
-    nextTurn(() => {
-      if (accepted === before || isTimeOver) NetServer.prototype.close.call(server, done)
-      else stopListening(done)
-    })
+    nextTurn(() => accepted === before || performance.now() > deadline ? then() : whenAccepted(deadline, then))
   }
   server.on("connection", () => accepted++)
   server.on("request", (_, response) => {
@@ -100,14 +100,16 @@ export const closeGently = (server: Server) => {
   })
   server.close = (done) => {
     isStopping = true
-    stopListening(done)
-    Effect.runFork(Effect.delay(
-      Effect.sync(() => {
-        isTimeOver = true
-        closeIdle()
-      }),
-      firstRequestTimeout
-    ))
+    whenAccepted(performance.now() + Duration.toMillis(acceptTimeout), () => {
+      NetServer.prototype.close.call(server, done)
+      Effect.runFork(Effect.delay(
+        Effect.sync(() => {
+          isTimeOver = true
+          closeIdle()
+        }),
+        firstRequestTimeout
+      ))
+    })
     return server
   }
 }

@@ -43,8 +43,12 @@ describe("a shutdown", () => {
     await closed
   })
 
-  it("answers connections that wait in the accept queue", async () => {
+  it.each([0, 20])("answers connections that wait in the accept queue, when a turn takes %s ms", async (millis) => {
     const server = await listen()
+    server.on("connection", () => {
+      const until = performance.now() + millis
+      while (performance.now() < until);
+    })
     const port = portOf(server)
     const sockets = Array.from({ length: 20 }, () => connect(port, "127.0.0.1").setNoDelay())
     for (const socket of sockets) socket.write(request)
@@ -52,6 +56,17 @@ describe("a shutdown", () => {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     for (const answer of await Promise.all(sockets.map(answerOf))) assert.include(answer, "200 OK")
     await closed
+  })
+
+  it("ends although others keep connecting", async () => {
+    const server = await listen()
+    const port = portOf(server)
+    const startedAt = performance.now()
+    server.on("connection", () => connect(port, "127.0.0.1").on("error", () => {}).end())
+    connect(port, "127.0.0.1").end()
+    await once(server, "connection")
+    await new Promise<void>((resolve) => server.close(() => resolve()))
+    assert.isBelow(performance.now() - startedAt, 5000)
   })
 
   it("does not wait for connections that stay idle", async () => {
