@@ -156,7 +156,7 @@ const warningsOf = (given: Given, part: ServedPart) => {
   const { env, values: { coreEventTokens, coreUrl } } = given
   return [
     ...misspelled(env),
-    ...TokenKeys.warningsOf(env),
+    ...Setting.secretWarnings(all, env),
     ...(part === "core" ? [] : addressWarnings(given)),
     ...(Setting.isProduction(env) && coreUrl !== undefined && coreEventTokens === undefined
       ? ["CORE_EVENT_TOKENS is not set: the core has one of INTERNAL_TOKENS, with which it may act for any user"]

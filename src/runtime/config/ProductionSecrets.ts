@@ -48,9 +48,8 @@ const trivial = "is trivial to guess"
 
 /** Undefined when the secret is good. */
 const problemOf = (kind: Setting<unknown>["secret"], text: string): string | undefined => {
+  if (kind === undefined) return undefined
   switch (kind) {
-    case "text":
-      return secretsOf(text).some(isTrivialText) ? trivial : undefined
     case "tokens": {
       const tokens = commaList(text)
       if (tokens.some((token) => token.length < minTokenLength)) {
@@ -63,6 +62,8 @@ const problemOf = (kind: Setting<unknown>["secret"], text: string): string | und
       const bytes = Result.getOrUndefined(Base64.decode(commaList(text)[0] ?? ""))
       return bytes?.length === 32 && isTrivial(bytes) ? trivial : undefined
     }
+    default:
+      return secretsOf(kind, text).some(isTrivialText) ? trivial : undefined
   }
 }
 

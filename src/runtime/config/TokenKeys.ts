@@ -10,13 +10,10 @@ export const names = ["JWT_SECRET", "JWT_PUBLIC_KEY", "JWT_JWKS_URL"] as const
 /** RFC 7518, 3.2, forbids shorter secrets. */
 const minSecretBytes = 32
 
-const isLong = (secret: string) => Buffer.byteLength(secret) >= minSecretBytes
+const secret = { partBytes: minSecretBytes }
 
-/** The secrets of JWT_SECRET: the first signs, all verify. A text with a part that is too short is one secret that holds commas. */
-export const secretsOf = (text: string): readonly [string, ...Array<string>] => {
-  const secrets = Setting.secretsOf(text)
-  return secrets.every(isLong) ? secrets : [text]
-}
+/** The secrets of JWT_SECRET: the first signs, all verify. */
+export const secretsOf = (text: string) => Setting.secretsOf(secret, text)
 
 /** `rulesOf` reads all of them together, because each is valid or not with the others. */
 export const settings = {
@@ -26,7 +23,7 @@ export const settings = {
     meaning: "list of HS256 secrets of 32 bytes or more, all of which verify; exactly one of this and the next two",
     requiredBy: ["service", "backend"],
     alternatives: names.slice(1),
-    secret: "text"
+    secret
   }),
   jwtPublicKey: Setting.optional(Config.String, {
     name: names[1],
@@ -94,7 +91,7 @@ const keysOf = (env: Environment, developmentSecret: string | undefined): TokenR
       return URL.parse(value) ?? undefined
     default: {
       const secrets = secretsOf(value)
-      if (!secrets.every(isLong)) {
+      if (secrets.some((one) => Buffer.byteLength(one) < minSecretBytes)) {
         throw new Error(`${name ?? "the file jwt-secret of DATA_DIR"} must have ${minSecretBytes} bytes or more`)
       }
       return secrets.map((secret) => ({
@@ -122,14 +119,6 @@ export const rulesOf = (env: Environment, developmentSecret: string | undefined)
     issuer: env["JWT_ISSUER"],
     audience: env["JWT_AUDIENCE"]
   }
-}
-
-/** Some parts of JWT_SECRET are long enough for secrets of a list, and others are not. */
-export const warningsOf = (env: Environment): ReadonlyArray<string> => {
-  const text = env["JWT_SECRET"] ?? ""
-  return secretsOf(text).length === 1 && Setting.secretsOf(text).slice(0, -1).some(isLong)
-    ? [`JWT_SECRET is used as one secret with commas, because a part of it has fewer than ${minSecretBytes} bytes`]
-    : []
 }
 
 export interface MintOptions {

@@ -16,7 +16,8 @@ import {
   secret,
   secrets,
   setting,
-  tokens
+  tokens,
+  tokenSecrets
 } from "../../services/timing/Setting.ts"
 import * as Settings from "../../services/timing/Settings.ts"
 import { extensions } from "../loadedExtensions.ts"
@@ -98,9 +99,9 @@ export const settings = {
     name: "CORE_TOKEN",
     unset: "generated; in production unset",
     meaning:
-      "list of bearer tokens for the core: the first that it does not answer with 401 is sent; a core served alone accepts all",
+      "list of bearer tokens for the core: the first that it does not answer with 401 or 403 is sent; a core served alone accepts all",
     requiredBy: ["core"],
-    secret: "text"
+    secret: tokenSecrets
   }),
   internalTokens: optional(tokens, {
     name: "INTERNAL_TOKENS",

@@ -25,6 +25,11 @@ export const cleaned = (environment: Readonly<Record<string, string | undefined>
 /** How a text is read, as by the functions of `Config`. */
 export type Reader<A> = (name: string) => Config.Config<A>
 
+/** A list that once was a single secret: a text is a list if each part has so many bytes. */
+export interface Secrets {
+  readonly partBytes: number
+}
+
 interface Description {
   /** The variable. */
   readonly name: string
@@ -34,8 +39,8 @@ interface Description {
   readonly requiredBy?: ReadonlyArray<"service" | "core" | "backend">
   /** Other variables, one of which is enough where this one is required. */
   readonly alternatives?: ReadonlyArray<string>
-  /** Production refuses values that are easy to guess: a text, a list of tokens, or a list of keys in base64. */
-  readonly secret?: "text" | "tokens" | "keys"
+  /** Production refuses values that are easy to guess: one or more secrets, a list of tokens, or a list of keys in base64. */
+  readonly secret?: Secrets | "tokens" | "keys"
   /** The texts of the lowest and the highest value. */
   readonly bounds?: readonly [string, string]
   /** The maximum number of characters. */
@@ -215,22 +220,44 @@ export const secret: Reader<Redacted.Redacted> = parsed(sendable)
 export const tokens: Reader<readonly [Redacted.Redacted, ...Array<Redacted.Redacted>]> = list(sendable)
 export const tokensOrNone: Reader<ReadonlyArray<Redacted.Redacted>> = parsed((text) => commaList(text).map(sendable))
 
-/**
- * The secrets of a list that once was a single one; the first is used first. A comma within a secret of several is written as %2C.
- * Since a single one may hold commas too, the whole text is the last secret.
- */
-export const secretsOf = (text: string): readonly [string, ...Array<string>] => {
+/** A comma within a secret of several is written as %2C. */
+const partsOf = (text: string) => {
   const parts = commaList(text)
+  return parts.length > 1 ? parts.map((part) => part.replaceAll(/%2c/gi, ",")) : parts
+}
+
+const hasBytes = (minimum: number) => (text: string) => Buffer.byteLength(text) >= minimum
+
+/**
+ * The first secret is used first. With a part that is too short, the text is one secret that holds commas: that part alone would be
+ * easy to guess. Since a single secret may have long parts too, the whole text is the last one, unless it has several lines.
+ */
+export const secretsOf = ({ partBytes }: Secrets, text: string): readonly [string, ...Array<string>] => {
+  const parts = partsOf(text)
+  const isList = parts.every(hasBytes(partBytes))
   const [first = text, ...rest] = new Set([
-    ...(parts.length > 1 ? parts.map((part) => part.replaceAll(/%2c/gi, ",")) : parts),
-    text
+    ...(isList ? parts : []),
+    ...(isList && brokenLine.test(text) ? [] : [text])
   ])
   return [first, ...rest]
 }
 
+/** The secrets of tokens that another system accepts, or none. */
+export const tokenSecrets: Secrets = { partBytes: 16 }
+
 export const secrets: Reader<ReadonlyArray<Redacted.Redacted>> = parsed((text) =>
-  text === "" ? [] : secretsOf(text).map(sendable)
+  text === "" ? [] : secretsOf(tokenSecrets, text).map(sendable)
 )
+
+/** Texts of which some parts are long enough for secrets of a list, and others are not. */
+export const secretWarnings = (settings: ReadonlyArray<Setting<unknown>>, env: Environment): ReadonlyArray<string> =>
+  settings.flatMap(({ name, secret }) => {
+    if (secret === undefined || typeof secret === "string") return []
+    const kinds = new Set(partsOf(env[name] ?? "").map(hasBytes(secret.partBytes)))
+    return kinds.size === 2
+      ? [`${name} is used as one secret with commas, because a part of it has fewer than ${secret.partBytes} bytes`]
+      : []
+  })
 
 /** The values of a group. Each problem is reported, and a neutral value takes the place of the wrong one. */
 export const values = <G extends Group>(

@@ -25,6 +25,16 @@ describe("a secret in production", () => {
     }
   })
 
+  it("is judged as it is read: a text with a short part is one secret, and each part of a list one of several", () => {
+    assert.isEmpty(problemsOf({ JWT_SECRET: "q8Zk3v9Qm1Xw8Lr5T,abc,y2Bn7Hc4Jd6Fg0Psaq" }))
+    const [JWT_SECRET, CORE_TOKEN] = [
+      [base64(randomBytes(32)), "x".repeat(32)].join(),
+      `${crypto.randomUUID()},${"x".repeat(16)}`
+    ]
+    const trivial = ["JWT_SECRET: is trivial to guess", "CORE_TOKEN: is trivial to guess"]
+    assert.deepStrictEqual(problemsOf({ JWT_SECRET, CORE_TOKEN }).slice(0, 2), trivial)
+  })
+
   it.each([
     Buffer.alloc(32),
     Buffer.alloc(32, 0xff),

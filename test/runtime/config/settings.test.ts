@@ -78,7 +78,7 @@ const cases: Readonly<Record<string, Case>> = {
   CORE_TOKEN: [
     (c) => c.coreTokens.map((token) => reveal(token)?.length),
     [44],
-    ["12345, 1", [5, 1, 8]],
+    [`${"a".repeat(16)}, ${"b".repeat(17)}`, [16, 17, 35]],
     "\u201ca\u201d"
   ],
   INTERNAL_TOKENS: [(c) => c.internalTokens.map((token) => reveal(token)?.length), [44], ["123, 1", [3, 1]], ","],

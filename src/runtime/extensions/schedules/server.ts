@@ -16,7 +16,7 @@ import * as SchedulesSql from "../../../services/schedules/SchedulesSql.ts"
 import * as ScheduleTables from "../../../services/schedules/ScheduleTables.ts"
 import { ScheduleWake } from "../../../services/schedules/ScheduleWake.ts"
 import { TaskBodies } from "../../../services/schedules/TaskBodies.ts"
-import { optional, secrets, setting, url, type Values } from "../../../services/timing/Setting.ts"
+import { optional, secrets, setting, tokenSecrets, url, type Values } from "../../../services/timing/Setting.ts"
 import { CoreSettings, type Extension, OwnConnections } from "../../Extension.ts"
 import * as UndiciTransport from "../../node/UndiciTransport.ts"
 
@@ -29,8 +29,8 @@ export const settings = {
   tokenUrlTokens: setting(secrets, {
     name: "TOKEN_URL_TOKEN",
     default: "",
-    meaning: "list of bearer tokens for `TOKEN_URL`: the first that it does not answer with 401 is sent",
-    secret: "text"
+    meaning: "list of bearer tokens for `TOKEN_URL`: the first that it does not answer with 401 or 403 is sent",
+    secret: tokenSecrets
   })
 }
 
