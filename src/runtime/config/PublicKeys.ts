@@ -48,13 +48,15 @@ const ofDer = (der: Buffer): Found => {
   return { key: certificate.publicKey, certificate }
 }
 
+/** Names alone do not say who issued: the certificates of a key and of its successor may have the same. */
+const isIssuedBy = (one: X509Certificate, { publicKey }: X509Certificate) =>
+  attempt(() => one.verify(publicKey) && !one.verify(one.publicKey)) === true
+
 /** The certificates of a chain that issued others are an authority's: its key signs no tokens. */
 const withoutIssuers = (found: ReadonlyArray<Found>) =>
   found.filter(({ certificate }) =>
-    !found.some((other) =>
-      other.certificate !== certificate && certificate !== undefined
-      && other.certificate?.checkIssued(certificate) === true
-    )
+    certificate === undefined
+    || !found.some((other) => other.certificate !== undefined && isIssuedBy(other.certificate, certificate))
   )
 
 const block = /-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \1-----/g

@@ -25,10 +25,10 @@ const write = (name: string, text: string) => {
 }
 
 /** A certificate of a key, by itself or by an authority. */
-const certify = (name: string, key: KeyObject, authority?: string) => {
+const certify = (name: string, key: KeyObject, authority?: string, subject = name) => {
   write(`${name}.key`, pkcs8(key))
   const by = authority === undefined ? [] : ["-CA", `${authority}.pem`, "-CAkey", `${authority}.key`]
-  openssl("req", "-x509", "-key", `${name}.key`, "-subj", `/CN=${name}`, "-days", "2", "-out", `${name}.pem`, ...by)
+  openssl("req", "-x509", "-key", `${name}.key`, "-subj", `/CN=${subject}`, "-days", "2", "-out", `${name}.pem`, ...by)
   return fs.readFileSync(path.join(directory, `${name}.pem`), "utf8")
 }
 
@@ -139,5 +139,20 @@ describe("a public key", () => {
     const other = certify("other", ed.privateKey)
     assert.deepStrictEqual(parse(authority + other).map(spki), [ec, ed].map(({ publicKey }) => spki(publicKey)))
     assert.strictEqual(createPublicKey(other).asymmetricKeyType, "ed25519")
+  })
+
+  it("of a self-signed certificate is taken beside those of the same subject: its successor, and its renewal", () => {
+    const pairs = [[rsa, generateKeyPairSync("rsa", { modulusLength: 2048 })], [ec, ed], [rsa, ec]] as const
+    for (const [index, pair] of pairs.entries()) {
+      const [old = "", next = ""] = pair.map(({ privateKey }, at) =>
+        certify(`${index}-${at}`, privateKey, undefined, "same")
+      )
+      const expected = pair.map(({ publicKey }) => spki(publicKey))
+      assert.deepStrictEqual(parse(old + next).map(spki), expected)
+      assert.deepStrictEqual(parse(next + old).map(spki), expected.toReversed())
+    }
+    const renewed = certify("renewed", ec.privateKey, undefined, "authority")
+    assert.deepStrictEqual([...new Set(parse(authority + renewed).map(spki))], [spki(ec.publicKey)])
+    assert.deepStrictEqual(parse(renewed + certificate + authority).map(spki), [pem])
   })
 })
