@@ -9,6 +9,7 @@ import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import { machineClocks } from "../../services/timing/NodeClock.ts"
 import * as Setting from "../../services/timing/Setting.ts"
 import * as Assistants from "../builtin/backend/Assistants.ts"
+import * as Addresses from "../config/Addresses.ts"
 import * as AppConfig from "../config/AppConfig.ts"
 import * as Outgoing from "../node/Outgoing.ts"
 import * as Proxies from "../node/Proxies.ts"
@@ -72,7 +73,7 @@ const assistants = ({ assistantBackendUrl, assistantsFile }: AppConfig.AppConfig
 const reached = (url: string) =>
   Effect.map(Proxies.Proxies, (proxies) => {
     const proxy = Proxies.find(proxies, Proxies.targetOf(new URL(url)))
-    return `${url} is reachable${proxy === undefined ? "" : ` through the proxy ${proxy.url}`}`
+    return `${Addresses.shown(url)} is reachable${proxy === undefined ? "" : ` through the proxy ${proxy.url}`}`
   })
 
 const keysOf = ({ tokenRules: { keys } }: AppConfig.AppConfig) =>
@@ -96,7 +97,7 @@ const upstream = (url: string | undefined, builtIn: string) =>
     ? Effect.succeed(builtIn)
     : Effect.flatMap(
       reach(url),
-      ({ status }) => isAway(status) ? failed(`${url} answers ${status}`) : reached(url)
+      ({ status }) => isAway(status) ? failed(`${Addresses.shown(url)} answers ${status}`) : reached(url)
     )
 
 const NotReady = Schema.Struct({ checks: Schema.Record(Schema.String, Schema.String) })
@@ -107,10 +108,10 @@ const Warned = Schema.Struct({ warnings: Schema.optional(Schema.Record(Schema.St
 /** The failing checks of `/readyz`. Another server, as a gateway, answers 503 without them. */
 const notReady = (url: string, response: HttpClientResponse.HttpClientResponse) =>
   Effect.matchEffect(HttpClientResponse.schemaBodyJson(NotReady)(response), {
-    onFailure: () => failed(`${url} answers 503`),
+    onFailure: () => failed(`${Addresses.shown(url)} answers 503`),
     onSuccess: ({ checks }) => {
       const failing = Object.entries(checks).filter(([, result]) => result !== "ok")
-      return failed(`${url} is not ready: ${failing.map((check) => check.join(": ")).join("; ")}`)
+      return failed(`${Addresses.shown(url)} is not ready: ${failing.map((check) => check.join(": ")).join("; ")}`)
     }
   })
 
@@ -123,7 +124,10 @@ const ready = (url: string) =>
       HttpClientResponse.schemaBodyJson(Warned)(response),
       (): typeof Warned.Type => ({})
     )
-    return withWarnings(`${url} is ready`, Object.entries(warnings).map((warning) => warning.join(": ")))
+    return withWarnings(
+      `${Addresses.shown(url)} is ready`,
+      Object.entries(warnings).map((warning) => warning.join(": "))
+    )
   })
 
 /** How far a wall clock is ahead of another clock, in seconds. */

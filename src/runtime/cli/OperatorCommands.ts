@@ -117,7 +117,9 @@ const warnOfOtherKey = Effect.fnUntraced(function*(token: string) {
   if (!Predicate.hasProperty(refusal, "message")) return
   const key = (yield* environment)["JWT_SECRET"] === undefined ? "the key in DATA_DIR" : "JWT_SECRET"
   yield* note(
-    `Warning: the service at ${url} refuses this token, which is signed with ${key}. ${refusal.message}\n`
+    `Warning: the service at ${
+      Addresses.shown(url)
+    } refuses this token, which is signed with ${key}. ${refusal.message}\n`
       + "Give this command the JWT_SECRET, JWT_ISSUER, JWT_AUDIENCE and JWT_ALGORITHMS of the service."
   )
 })

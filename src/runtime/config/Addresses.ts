@@ -12,6 +12,12 @@ export const isWildcard = (host: string): boolean =>
 /** Whether a name is one of a container or of a local network. */
 export const isShortName = (host: string): boolean => !/[.:]/.test(host) && !isLoopback(host)
 
+/** A URL for people: its origin and path. What is before and after them may be secret. */
+export const shown = (url: string): string => {
+  const found = URL.parse(url)
+  return found === null ? url : found.origin + found.pathname.replace(/\/+$/, "")
+}
+
 /** The URL of a port of this machine, as processes on it reach the port. */
 export const localUrl = (host: string, port: number): string => {
   const reachable = !isWildcard(host) ? bracketed(host) : host.includes(":") ? "[::1]" : "127.0.0.1"

@@ -128,15 +128,16 @@ const checkPublicUrl = ({ env, report, values: { publicUrl } }: Given) => {
   const { hostname, password, username } = new URL(publicUrl)
   if (username !== "" || password !== "") report("PUBLIC_URL", "must have no user and no password: it is public")
   if (Setting.isProduction(env) && Addresses.isWildcard(hostname)) {
-    report("PUBLIC_URL", `must be the URL by which others reach the service, not ${publicUrl}`)
+    report("PUBLIC_URL", `must be the URL by which others reach the service, not ${Addresses.shown(publicUrl)}`)
   }
 }
 
 /** A core elsewhere reports to PUBLIC_URL, which is also in agent cards and links. */
 const addressWarnings = ({ env, values }: Given) => {
   const { coreUrl, host } = values
-  const { internalUrl, publicUrl } = addressOf(values)
-  const { hostname } = new URL(publicUrl)
+  const address = addressOf(values)
+  const { hostname } = new URL(address.publicUrl)
+  const [internalUrl, publicUrl] = [Addresses.shown(address.internalUrl), Addresses.shown(address.publicUrl)]
   const set = "set PUBLIC_URL to the URL by which others reach the service"
   if (values.publicUrl === undefined && Addresses.isWildcard(host)) {
     return [`PUBLIC_URL is not set, and HOST is ${host}: cores, agent cards and links get ${publicUrl}; ${set}`]
@@ -145,7 +146,11 @@ const addressWarnings = ({ env, values }: Given) => {
     return [`PUBLIC_URL is ${publicUrl}, which is no address that others can reach: ${set}`]
   }
   if (coreUrl !== undefined && Addresses.isLoopback(hostname) && !Addresses.isLoopback(new URL(coreUrl).hostname)) {
-    return [`the core at ${coreUrl} would report to itself, because it gets ${internalUrl} as address: ${set}`]
+    return [
+      `the core at ${
+        Addresses.shown(coreUrl)
+      } would report to itself, because it gets ${internalUrl} as address: ${set}`
+    ]
   }
   return Setting.isProduction(env) && values.publicUrl === undefined && Addresses.isShortName(hostname)
     ? [`PUBLIC_URL is not set: cores, agent cards and links get ${publicUrl}, a name that others may not know; ${set}`]

@@ -24,6 +24,7 @@ import { extensions } from "../loadedExtensions.ts"
 import * as DatabaseUrl from "../postgres/DatabaseUrl.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"
 import * as AddressGuard from "../webhooks/AddressGuard.ts"
+import * as Addresses from "./Addresses.ts"
 import { encryptionKeyOf } from "./ProductionSecrets.ts"
 import * as ProxySettings from "./ProxySettings.ts"
 import * as TokenKeys from "./TokenKeys.ts"
@@ -44,7 +45,10 @@ const maxHost = 253
 const host = parsed((text) => {
   const name = text.replace(/^\[(.*)\]$/, "$1")
   if (name.length > maxHost) throw new Error(`must have at most ${maxHost} characters`)
-  if (!isIPv6(name) && /[\s/@?#:]/.test(name)) throw new Error("must be an address or a name, without http:// and port")
+  // The URLs of ports of this host are made of it.
+  if ((!isIPv6(name) && /[\s/\\@?#:]/.test(name)) || !URL.canParse(Addresses.localUrl(name, 80))) {
+    throw new Error("must be an address or a name, without http://, port and zone")
+  }
   return name
 })
 

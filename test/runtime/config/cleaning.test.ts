@@ -4,6 +4,7 @@ import { Effect, Redacted } from "effect"
 import { generateKeyPairSync } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
+import * as Addresses from "../../../src/runtime/config/Addresses.ts"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
 import { all } from "../../../src/runtime/config/settings.ts"
 import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
@@ -216,10 +217,32 @@ describe("addresses", () => {
         assert.include(yield* messageOf({ [name]: "http://a.example/#b" }), `${name}: must have no query`)
       }
       assert.include(yield* messageOf({ PUBLIC_URL: "http://u:p@a.example" }), "PUBLIC_URL: must have no user")
-      for (const HOST of ["http://127.0.0.1", "127.0.0.1:3000", "a b"]) {
+      for (
+        const HOST of [
+          "http://127.0.0.1",
+          "127.0.0.1:3000",
+          "a b",
+          "256.0.0.1",
+          "1.2.3.4.5",
+          "fe80::1%eth0",
+          "a\\b",
+          "a%"
+        ]
+      ) {
         assert.include(yield* messageOf({ HOST }), "HOST: must be an address or a name")
+        assert.include(yield* messageOf({ CLUSTER_HOST: HOST }), "CLUSTER_HOST: must be an address or a name")
       }
       assert.strictEqual((yield* load({ HOST: "[::1]" })).host, "::1")
+    }))
+
+  it.effect("of other systems are shown without user, password and query", () =>
+    Effect.gen(function*() {
+      const { warnings } = yield* load({ ...production, CORE_URL: "http://user:pa55@core.internal/base/" })
+      assert.match(warnings.join("\n"), /^the core at http:\/\/core\.internal\/base would report to itself/)
+      const message = yield* messageOf({ ...production, PUBLIC_URL: "http://user:pa55@0.0.0.0" })
+      assert.include(message, "PUBLIC_URL: must be the URL by which others reach the service, not http://0.0.0.0")
+      assert.notInclude(warnings.join("\n") + message, "pa55")
+      assert.strictEqual(Addresses.shown("https://u:p@keys.example:8443/a/b?key=c#d"), "https://keys.example:8443/a/b")
     }))
 
   it.effect("CLUSTER_HOST is one address", () =>

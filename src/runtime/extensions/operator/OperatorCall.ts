@@ -4,6 +4,7 @@ import { FetchHttpClient, HttpClient, HttpClientRequest, HttpClientResponse } fr
 import { rootCauseMessage } from "../../../services/telemetry/RootCause.ts"
 import { optionalInt, optionalText } from "../../cli/Flags.ts"
 import { failed, findInternalToken, internalUrl } from "../../cli/Root.ts"
+import * as Addresses from "../../config/Addresses.ts"
 
 type Parameters = Readonly<Record<string, Option.Option<string | number>>>
 
@@ -24,7 +25,7 @@ const call = Effect.fnUntraced(function*<View extends Schema.ConstraintDecoder<u
   const url = yield* internalUrl
   const token = yield* findInternalToken(given)
   const broken = Effect.mapError((error: Error) =>
-    failed(`Request to the service at ${url} failed: ${rootCauseMessage(error)}`)
+    failed(`Request to the service at ${Addresses.shown(url)} failed: ${rootCauseMessage(error)}`)
   )
   const response = yield* HttpClient.execute(
     HttpClientRequest.bearerToken(request(`${url}/internal/operator${path}`), token)
