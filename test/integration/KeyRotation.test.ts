@@ -60,7 +60,11 @@ core.respond = (request, response) => {
   traffic.refused += 1
   return response.writeHead(401).end()
 }
+/** While shards move, the node that got a task and the new owner may both hand its run over: a core goes on with a run that it has. */
+const known = new Set<string>()
 core.onStart = (run) => {
+  if (known.has(run.run_id)) return 202
+  known.add(run.run_id)
   setTimeout(async () => {
     const events_url = `${nodes[0]?.url}/internal/core/events`
     const { status } = await complete({ ...run, events_url }, "done", {
