@@ -299,6 +299,29 @@ describe("doctor", () => {
     }
   )
 
+  it.each([
+    ["core", "CORE_URL", "/base"],
+    ["backend", "ASSISTANT_BACKEND_URL", "/base"],
+    ["keys", "JWT_JWKS_URL", "/base?key=s3cret"],
+    ["tokens of schedules", "TOKEN_URL", "/base?key=s3cret"]
+  ])("shows the URL of %s without what may be secret", async (check, setting, path) => {
+    let status = 200
+    const server = http.createServer((_, response) => response.writeHead(status).end()).listen(0, "127.0.0.1")
+    onTestFinished(() => void server.close())
+    await once(server, "listening")
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+    const found = async () =>
+      diagnose(
+        await settings({ JWT_SECRET: check === "keys" ? "" : jwtSecret, [setting]: `http://user:pa55@${host}${path}` }),
+        check
+      )
+    assert.strictEqual(await found(), `ok http://${host}/base is reachable`)
+    status = 503
+    const failure = await found()
+    assert.match(failure, /^FAIL .*503/)
+    assert.notMatch(failure, /pa55|s3cret/)
+  })
+
   it("reports why the service is not ready in one line, also behind a gateway", async () => {
     const notReady = JSON.stringify({
       message: "Not ready: database, membership",
