@@ -34,6 +34,7 @@ export type AdmissionGate = Effect.Success<ReturnType<typeof make>>
 /** Makes a gate for `permits` concurrent statements. */
 export const make = Effect.fnUntraced(function*(permits: number) {
   const expiry = yield* Expiry.make("the expiry of waiting statements")
+  const inBackground = Effect.forkIn(yield* Effect.scope)
   let free = permits
   let isOpen = true
   /** Oldest first. */
@@ -67,11 +68,21 @@ export const make = Effect.fnUntraced(function*(permits: number) {
     )
   })
 
-  /** Runs a statement when a permit is free. */
-  const admit = <A, E, R>(statement: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
+  /**
+   * Runs a statement when a permit is free. The driver cannot withdraw one that it has sent: `leftover` waits for the end of one that
+   * was interrupted, which keeps the permit until then, so that callers who go away do not queue statements without limit.
+   */
+  const admit = <A, E, R>(
+    statement: Effect.Effect<A, E, R>,
+    leftover: () => Effect.Effect<void> | undefined = () => undefined
+  ): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.uninterruptibleMask((restore) => {
       if (!isOpen) return databaseUnavailable
-      const held = Effect.ensuring(restore(statement), release)
+      const released = Effect.suspend(() => {
+        const end = leftover()
+        return end === undefined ? release : Effect.asVoid(inBackground(Effect.ensuring(end, release)))
+      })
+      const held = Effect.ensuring(restore(statement), released)
       if (free > 0) {
         free--
         return held
@@ -81,15 +92,10 @@ export const make = Effect.fnUntraced(function*(permits: number) {
 
   yield* Metrics.databaseWaiting.observe(() => waiters.size)
 
-  return {
-    admit,
-    /** Fails all waiting statements and refuses new ones until `open`. */
-    close: () => {
-      isOpen = false
-      for (const waiter of waiters) refuse(waiter, databaseUnavailable)
-    },
-    open: () => {
-      isOpen = true
-    }
+  /** Fails all waiting statements and refuses new ones until `open`. */
+  const close = () => {
+    isOpen = false
+    for (const waiter of waiters) refuse(waiter, databaseUnavailable)
   }
+  return { admit, close, open: () => void (isOpen = true) }
 })

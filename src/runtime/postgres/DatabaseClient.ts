@@ -32,9 +32,15 @@ const multiplexConcurrency = 5
 type TransformRows = Parameters<SqlConnection.Connection["execute"]>[2]
 
 type Monitor = Effect.Success<ReturnType<typeof DatabaseMonitor.monitor>>
+type Observer = Pick<Monitor, "observe" | "onSuccess">
 
-/** Adapts the driver's session to `effect/sql`; the driver does not export its own adapter. The monitor sees how statements end. */
-const adapt = (session: PgConnection.PgConnection, { observe, onSuccess }: Monitor): SqlConnection.Connection => {
+const nobody: Observer = { observe: () => {}, onSuccess: () => {} }
+
+/** Adapts the driver's session to `effect/sql`; the driver does not export its own adapter. The observer sees how statements end. */
+export const adapt = (
+  session: PgConnection.PgConnection,
+  { observe, onSuccess }: Observer = nobody
+): SqlConnection.Connection => {
   const run = (text: string, values: ReadonlyArray<unknown>, transform: TransformRows, prepare?: boolean) =>
     Effect.matchEffect(session.query(text, values, prepare), {
       onSuccess: ({ rows }) => {
@@ -123,7 +129,18 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const adapted = (session: PgConnection.PgConnection) => adapt(session, monitor)
   const client = yield* SqlClient.make({
     acquirer: Effect.map(pool.get, adapted),
-    borrower: (statement) => gate.admit(observed(use((session) => statement(adapted(session))))),
+    borrower: (statement) =>
+      Effect.suspend(() => {
+        let leftover: Effect.Effect<void> | undefined
+        const run = use((session) =>
+          Effect.onInterrupt(statement(adapted(session)), () =>
+            Effect.sync(() => {
+              // A session answers in the order of its statements.
+              leftover = Effect.ignore(session.query("SELECT", [], false))
+            }))
+        )
+        return gate.admit(observed(run), () => leftover)
+      }),
     transactionAcquirer: Effect.map(observed(pool.reserve), adapted),
     compiler: PgClient.makeCompiler(),
     driver: "pg",

@@ -71,6 +71,22 @@ describe("AdmissionGate", () => {
       assert.isTrue(Exit.isFailure(yield* Fiber.await(waiting)))
     }).pipe(Effect.scoped))
 
+  it.effect("keeps the permit of an interrupted statement until the database has run it", () =>
+    Effect.gen(function*() {
+      const gate = yield* AdmissionGate.make(1)
+      const [sent, next] = [makeStatement(), makeStatement()]
+      const interrupted = yield* fork(gate.admit(sent.run, () => sent.run))
+      const waiting = yield* fork(gate.admit(next.run))
+      yield* Fiber.interrupt(interrupted)
+      assert.isFalse(next.hasBegun())
+      yield* sent.end
+      yield* Effect.yieldNow
+      yield* Effect.yieldNow
+      assert.isTrue(next.hasBegun())
+      yield* next.end
+      yield* Fiber.join(waiting)
+    }).pipe(Effect.scoped))
+
   it.effect.prop(
     "no permit is lost or made, however statements end, fail or are interrupted",
     [Schema.Array(Schema.Literals(["end", "fail", "interrupt", "interrupt waiting", "close"]))],
