@@ -40,6 +40,8 @@ export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, i
   const core = yield* CoreClient
   const scope = yield* Effect.scope
   let checkedAt = yield* now
+  // Without live tasks there is no sweep, and alerts need the series.
+  Metrics.stuckRuns.set(0)
 
   /** Leaves out the time in which this node could not have recorded an event. */
   const discountGap = (at: Timestamp) => {
