@@ -35,7 +35,6 @@ import {
 import { SqlClient } from "effect/sql"
 import * as TaskShard from "../../domain/TaskShard.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
-import { StoreHealth } from "../../services/store/StoreHealth.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { retryForever } from "../../services/timing/Retry.ts"
 import * as Worker from "../../services/timing/Worker.ts"
@@ -49,67 +48,27 @@ export interface Address {
 }
 
 /**
- * The lease of a node. When it expires without a refresh, the database ends the node's session and releases its locks. A change of locks
- * is given up after a quarter of it: it takes two round trips and may wait for others and a login, each behind a megabyte of other
- * statements on a narrow link.
+ * The lease of a node. When it expires without a refresh, the database ends the node's session and releases its locks. A distant database
+ * needs a longer one: a change of locks takes two round trips, waits for others, and is given up after a quarter of the lease.
  */
 const minLease = Duration.seconds(4)
-const maxLease = Duration.seconds(60)
-const roundTripsOfLease = 40
-/** Bytes of the statement that shows how wide the link is, and how many times as long as it a lease is. */
-const probeBytes = 65_536
-const probesOfLease = 128
+const leaseOf = (roundTrip: Duration.Duration) => Duration.max(minLease, Duration.times(roundTrip, 24))
 
-/** Milliseconds. */
-interface Distance {
-  readonly roundTrip: number
-  /** How much longer a round trip with `probeBytes` takes. */
-  readonly transfer: number
-}
-
-const leaseOf = ({ roundTrip, transfer }: Distance) =>
-  Duration.clamp(Duration.millis(Math.max(roundTripsOfLease * roundTrip, probesOfLease * transfer)), {
-    minimum: minLease,
-    maximum: maxLease
-  })
-
-/** The shorter of two each on one connection, where the first one also prepares the statement. */
-const measureDistance = Effect.gen(function*() {
+/** The shorter of two round trips on one connection, where the first one also prepares the statement. */
+const measureRoundTrip = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const probe = "x".repeat(probeBytes)
-  const times = yield* sql.withTransaction(
-    Effect.forEach(["", "", probe, probe], (text) => Effect.timed(sql`SELECT length(${text})`))
+  const [[first], [second]] = yield* sql.withTransaction(
+    Effect.all([Effect.timed(sql`SELECT 1`), Effect.timed(sql`SELECT 1`)])
   )
-  const [first = 0, second = 0, ...probes] = times.map(([time]) => Duration.toMillis(time))
-  const roundTrip = Math.min(first, second)
-  return { roundTrip, transfer: Math.max(0, Math.min(...probes) - roundTrip) }
+  return Duration.min(first, second)
 })
 
 /** How often a node checks whether its lease is still long enough. */
-const leaseCheckInterval = Duration.seconds(1)
-/** How many checks in a row must find it too short before a node gives up shards for a longer one, and before it joins again without any. */
-const shortLeases = { owning: 10, waiting: 3 }
+const leaseCheckInterval = Duration.seconds(5)
+/** How many checks in a row must find it too short before a node gives up shards for a longer one. */
+const shortLeases = 3
 /** A lease is too short if the database needs one that is this many times as long. */
 const leaseTolerance = 2
-
-/** The round trips of the last refreshes of locks, which are also measured when they are given up. */
-const makeRefreshes = () => {
-  const kept = 3
-  const roundTrips: Array<number> = []
-  return {
-    observe: (roundTrip: number) => {
-      roundTrips.unshift(roundTrip)
-      roundTrips.length = Math.min(roundTrips.length, kept)
-    },
-    forget: () => {
-      roundTrips.length = 0
-    },
-    /** The fastest of them, because a pause of this process says nothing about the database. */
-    roundTrip: () => roundTrips.length < kept ? 0 : Math.min(...roundTrips)
-  }
-}
-
-type Refreshes = ReturnType<typeof makeRefreshes>
 
 const shardingConfig = (address: RunnerAddress.RunnerAddress, lease: Duration.Duration) =>
   ShardingConfig.layer({
@@ -166,39 +125,31 @@ const makeRunning = Effect.fnUntraced(function*(self: RunnerAddress.RunnerAddres
 })
 
 /**
- * Knows only running nodes, and releases locks faster than the original: no entity has to stop before its shard is released, so a
- * leaving node releases all locks before it unregisters. Observes how long refreshes take.
+ * Knows only running nodes, and releases locks faster than the original. No entity has to stop before its shard is
+ * released, so a leaving node releases all locks before it unregisters. Single shards are released one after another: each
+ * release takes two round trips on one session, and a release that takes longer than a second abandons the session with the
+ * locks of all other shards.
  */
-const layerRunnerStorage = (self: RunnerAddress.RunnerAddress, { observe }: Refreshes) =>
+const layerRunnerStorage = (self: RunnerAddress.RunnerAddress) =>
   Layer.effect(
     RunnerStorage.RunnerStorage,
     Effect.gen(function*() {
       const storage = yield* RunnerStorage.RunnerStorage
       const running = yield* makeRunning(self)
-      const { shardLockRefreshInterval } = yield* ShardingConfig.ShardingConfig
-      const givenUpAfter = Duration.toMillis(Duration.fromInputUnsafe(shardLockRefreshInterval)) * 0.9
+      const oneByOne = Semaphore.makeUnsafe(1).withPermits(1)
       return RunnerStorage.RunnerStorage.of({
         ...storage,
-        refresh: (address, shards) => {
-          const begun = performance.now()
-          return Effect.onExit(storage.refresh(address, shards), (exit) =>
-            Effect.sync(() => {
-              const time = performance.now() - begun
-              // With shards a second statement confirms their locks.
-              if (Exit.isSuccess(exit)) observe([...shards].length === 0 ? time : time / 2)
-              else if (time > givenUpAfter) observe(time)
-            }))
-        },
         getRunners: Effect.map(storage.getRunners, running),
+        release: (address, shardId) => oneByOne(storage.release(address, shardId)),
         unregister: (address) => Effect.andThen(storage.releaseAll(address), storage.unregister(address))
       })
     })
   ).pipe(Layer.provide(SqlRunnerStorage.layerStorage({})))
 
-const layerSharding = (address: RunnerAddress.RunnerAddress, lease: Duration.Duration, refreshes: Refreshes) =>
+const layerSharding = (address: RunnerAddress.RunnerAddress, lease: Duration.Duration) =>
   Sharding.layer.pipe(
     Layer.provide(ClusterPort.layer(address)),
-    Layer.provide([RunnerHealth.layerNoop, Runners.layerNoop, layerRunnerStorage(address, refreshes)]),
+    Layer.provide([RunnerHealth.layerNoop, Runners.layerNoop, layerRunnerStorage(address)]),
     Layer.provide(MessageStorage.layerNoop),
     Layer.provide(shardingConfig(address, lease)),
     Layer.fresh
@@ -246,30 +197,22 @@ const close = (scope: Scope.Closeable) =>
 
 /** Joins again with a longer lease when the database has become more distant. An outage says nothing about the distance. */
 const makeLeaseCheck = Effect.fnUntraced(
-  function*(
-    current: () => Duration.Duration | undefined,
-    ownsShards: () => boolean,
-    refreshes: Refreshes,
-    rejoin: (lease: Duration.Duration) => Effect.Effect<void>
-  ) {
-    const { problem } = yield* StoreHealth
+  function*(current: () => Duration.Duration | undefined, ownsShards: () => boolean, rejoin: Effect.Effect<void>) {
+    const services = yield* Effect.context<SqlClient.SqlClient>()
     let short = 0
     const check = Effect.gen(function*() {
-      if (problem() !== null) refreshes.forget()
-      const needed = leaseOf({ roundTrip: refreshes.roundTrip(), transfer: 0 })
+      const needed = leaseOf(yield* Effect.provideContext(measureRoundTrip, services))
       const lease = current()
-      const isShort = lease !== undefined && lease !== maxLease
-        && Duration.isGreaterThan(needed, Duration.min(Duration.times(lease, leaseTolerance), maxLease))
+      const isShort = lease !== undefined && Duration.isGreaterThan(needed, Duration.times(lease, leaseTolerance))
       short = isShort ? short + 1 : 0
-      if (short < (ownsShards() ? shortLeases.owning : shortLeases.waiting)) return
+      if (short < (ownsShards() ? shortLeases : 1)) return
       short = 0
-      refreshes.forget()
       yield* Effect.logWarning(`The database is far away now: shards get a lease of ${Duration.format(needed)}`)
-      yield* rejoin(needed)
+      yield* rejoin
     })
     yield* Worker.make({
       name: "the check of the lease",
-      runOnce: check,
+      runOnce: Effect.catchTag(check, "SqlError", () => Effect.void),
       interval: leaseCheckInterval,
       isDelayed: true
     })
@@ -290,12 +233,11 @@ export const layer = ({ host, port }: Address) =>
         if (shards.poll(membership?.sharding)) changed.openUnsafe()
       })
 
-      const refreshes = makeRefreshes()
-      const join = Effect.fnUntraced(function*(atLeast: Duration.Duration) {
+      const join = Effect.gen(function*() {
         if (membership !== undefined) return
         const ownScope = yield* Scope.make()
-        const lease = Duration.max(atLeast, leaseOf(yield* Effect.provideContext(measureDistance, services)))
-        yield* Layer.buildWithScope(layerSharding(address, lease, refreshes), ownScope).pipe(
+        const lease = leaseOf(yield* Effect.provideContext(measureRoundTrip, services))
+        yield* Layer.buildWithScope(layerSharding(address, lease), ownScope).pipe(
           Effect.updateService(Logger.CurrentLoggers, ClusterLog.throttle),
           Effect.provideContext(services),
           Effect.onExit((exit) => {
@@ -315,7 +257,7 @@ export const layer = ({ host, port }: Address) =>
       }))
 
       yield* Effect.addFinalizer(() => leave)
-      yield* join(minLease)
+      yield* join
       yield* Worker.make({ name: "the poll of shards", runOnce: poll, interval: pollInterval })
 
       const changes = yield* FiberHandle.make<void, never>()
@@ -324,16 +266,15 @@ export const layer = ({ host, port }: Address) =>
       const change = (effect: Effect.Effect<void>) =>
         Effect.asVoid(Effect.flatMap(FiberHandle.run(changes, mutex.withPermit(effect)), Fiber.await))
 
-      const rejoin = (lease: Duration.Duration) =>
-        change(Effect.andThen(leave, retryForever(Effect.orDie(join(lease)))))
-      yield* makeLeaseCheck(() => membership?.lease, () => shards.mine().length > 0, refreshes, rejoin)
+      const rejoin = change(Effect.andThen(leave, retryForever(Effect.orDie(join))))
+      yield* makeLeaseCheck(() => membership?.lease, () => shards.mine().length > 0, rejoin)
 
       return TaskOwnership.of({
         isMine: (id) => shards.isHeld(TaskShard.of(id)),
         shards: shards.mine,
         changed: Effect.andThen(changed.await, changed.close),
         drain: change(leave),
-        takeIn: rejoin(minLease),
+        takeIn: rejoin,
         isDrained: () => membership === undefined
       })
     })

@@ -41,8 +41,8 @@ const maxWalkPause = 5000
 const revokedBatch = 500
 
 export class TaskSweeper extends Context.Service<TaskSweeper, {
-  /** When the sweep last made progress, by `monotonicMillis`: over a narrow link each of its statements may take seconds. */
-  readonly lastProgress: Effect.Effect<number>
+  /** The time of the last successful sweep, by `monotonicMillis`. */
+  readonly lastSweep: Effect.Effect<number>
   /** Ends processing tasks whose token was revoked recently. */
   readonly endRevoked: Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/actors/TaskSweeper") {
@@ -178,31 +178,25 @@ const make = Effect.gen(function*() {
   if (ownership.shards() !== undefined) yield* makeFollowing(walkAll)
 
   let sweptAt = yield* monotonicMillis
-  let progressedAt = sweptAt
-  const step = <A, E>(part: Effect.Effect<A, E>) =>
-    Effect.tap(part, () =>
-      Effect.map(monotonicMillis, (at) => {
-        progressedAt = at
-      }))
   let position: TaskId | undefined
   let walksFrom = -Infinity
   const sweep = Effect.gen(function*() {
-    yield* step(ends.overdue)
-    yield* step(ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt))))
+    yield* ends.overdue
+    yield* ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt)))
     const at = yield* now
     // Another process without a cluster may have left a task since its deadline was watched.
-    yield* step(watchDeadlines(at, plus(at, Duration.times(sweepInterval, 2))))
+    yield* watchDeadlines(at, plus(at, Duration.times(sweepInterval, 2)))
     const watchEnd = plus(at, watchTime(sweepInterval))
     // After the clock was set back, tasks with deadlines before `watchedUntil` may have no actor.
     watchedUntil = Timestamp.make(Math.min(watchedUntil, watchEnd))
     if (watchedUntil < plus(at, watchSlack)) watchedUntil = yield* watchDeadlines(watchedUntil, watchEnd)
     const begun = yield* monotonicMillis
     if (position !== undefined || begun >= walksFrom) {
-      position = yield* step(walkPage(position))
+      position = yield* walkPage(position)
       walksFrom = begun + Math.min(maxWalkPause, walkShare * ((yield* monotonicMillis) - begun))
     }
-    yield* step(actors.handOverSilent)
-    sweptAt = progressedAt
+    yield* actors.handOverSilent
+    sweptAt = yield* monotonicMillis
   })
   const demand = (yield* PendingWork).of("tasks")
   yield* Worker.make({
@@ -213,14 +207,14 @@ const make = Effect.gen(function*() {
       ...demand,
       isDue: Effect.gen(function*() {
         if (yield* demand.isDue) return true
-        sweptAt = progressedAt = yield* monotonicMillis
+        sweptAt = yield* monotonicMillis
         return false
       })
     }
   })
 
   return TaskSweeper.of({
-    lastProgress: Effect.sync(() => progressedAt),
+    lastSweep: Effect.sync(() => sweptAt),
     endRevoked: Effect.asVoid(ends.revoked(visibilityLag))
   })
 })

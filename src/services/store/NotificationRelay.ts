@@ -36,7 +36,7 @@ const listenTimeout = Duration.seconds(15)
 /** Milliseconds without an own announcement on the channel after which nothing seems to arrive on it: three announcements. */
 const maxDeafness = 15_000
 /** Milliseconds for which nothing arrives, although the database works, before that is reported. */
-const minReported = 8000
+const minReported = 4000
 
 /** `hello` announces a new node and requests a `here` from the others. `here` and `changed` get no response. */
 type Kind = "hello" | "here" | "changed"
