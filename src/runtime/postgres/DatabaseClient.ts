@@ -37,7 +37,7 @@ type Observer = Pick<Monitor, "observe" | "onSuccess">
 const nobody: Observer = { observe: () => {}, onSuccess: () => {} }
 
 /** Adapts the driver's session to `effect/sql`; the driver does not export its own adapter. The observer sees how statements end. */
-export const adapt = (
+const adapt = (
   session: PgConnection.PgConnection,
   { observe, onSuccess }: Observer = nobody
 ): SqlConnection.Connection => {

@@ -21,6 +21,8 @@ const timeout = "2 seconds"
 const maxAge = 900
 /** The same while nothing is pending and other nodes' changes arrive. */
 const maxQuietAge = 2900
+/** Changes nothing, but fails where writes do: on an idle node nothing else shows that the database has become read-only. */
+const writes = "WITH written AS (UPDATE core_stops SET attempts = attempts WHERE false)"
 /** Longer than the longest age of an answer and the interval of a poll together. */
 const soon = "statement_timestamp() + interval '5 seconds'"
 
@@ -74,7 +76,7 @@ export const layer = Layer.effect(
       // A question that fails, as it does while a table is locked, is not repeated by each poll.
       activeUntil = at + afterCostly
       found = {}
-      const statement = sql.unsafe<Record<string, unknown>>(`SELECT ${columns.join(", ")}, ${cost} AS cost`)
+      const statement = sql.unsafe<Record<string, unknown>>(`${writes} SELECT ${columns.join(", ")}, ${cost} AS cost`)
       const [row = {}] = yield* Effect.timeout(statement, timeout)
       found = row
       askedAt = at
