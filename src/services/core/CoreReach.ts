@@ -35,6 +35,7 @@ export const make = Effect.fnUntraced(function*(
   /** `monotonicMillis` of the latest finding. */
   let knownAt = -Infinity
   let connecting: Fiber.Fiber<void> | undefined
+  let isLooking = false
   Metrics.coreUnreachable.set(0)
 
   const noteReached = Effect.map(monotonicMillis, (millis) => {
@@ -45,12 +46,13 @@ export const make = Effect.fnUntraced(function*(
   })
 
   const noteLost = Effect.fnUntraced(function*({ reason }: CoreUnavailable) {
-    const isNew = found === undefined
     found = { since: found?.since ?? (yield* now), reason }
     knownAt = yield* monotonicMillis
     Metrics.coreUnreachable.set(1)
     // Without runs nothing else would find that the core is back.
-    if (isNew) yield* Effect.forkIn(lookWhileLost, scope)
+    if (isLooking) return
+    isLooking = true
+    yield* Effect.forkIn(lookWhileLost, scope)
   })
 
   const observe = <A>(call: Effect.Effect<A, CoreUnavailable>) =>
@@ -88,7 +90,9 @@ export const make = Effect.fnUntraced(function*(
   const lookWhileLost: Effect.Effect<unknown> = Effect.repeat(
     Effect.delay(Effect.suspend(() => unreachable(Duration.zero)), lookInterval),
     { while: (lost) => lost !== undefined }
-  )
+  ).pipe(Effect.ensuring(Effect.sync(() => {
+    isLooking = false
+  })))
 
   return { observe, unreachable }
 })

@@ -67,4 +67,24 @@ describe("whether the core is reached", () => {
       assert.isDefined(yield* unreachable(maxAge))
       assert.strictEqual(connections(), 1)
     }))
+
+  it.effect("is looked for every 10 s while it is lost, however often it came back before, and until it is there", () =>
+    Effect.gen(function*() {
+      let answer: Effect.Effect<void, CoreUnavailable> = Effect.fail(refused)
+      const { connections, observe, unreachable } = yield* made(() => answer)
+      for (let flap = 0; flap < 20; flap++) {
+        yield* observe(Effect.void)
+        yield* Effect.flip(observe(Effect.fail(refused)))
+        yield* TestClock.adjust("100 millis")
+      }
+      yield* TestClock.adjust("60 seconds")
+      assert.isAtLeast(connections(), 5)
+      assert.isAtMost(connections(), 7)
+      answer = Effect.void
+      yield* TestClock.adjust("10 seconds")
+      assert.isUndefined(yield* unreachable(Duration.infinity))
+      const before = connections()
+      yield* TestClock.adjust("60 seconds")
+      assert.strictEqual(connections(), before)
+    }))
 })
