@@ -274,9 +274,9 @@ const makeWorkOff = Effect.fnUntraced(function*(runs: Effect.Success<typeof make
   const workOffDue = Effect.gen(function*() {
     const sources = sweeps++ % 2 === 0 ? [claimDue, takeOver] : [takeOver, claimDue]
     const at = yield* now
-    from = yield* floor.from(at)
     // A schedule that was saved may have a moment in the past.
-    if (takeSaved()) from = ScanFloor.lowest
+    if (takeSaved()) floor.lower(ScanFloor.lowest)
+    from = yield* floor.from(at)
     for (const source of sources) {
       for (let hasMore = true; hasMore;) {
         if (!runs.hasRoom()) return
