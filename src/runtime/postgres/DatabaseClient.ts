@@ -34,12 +34,10 @@ type TransformRows = Parameters<SqlConnection.Connection["execute"]>[2]
 type Monitor = Effect.Success<ReturnType<typeof DatabaseMonitor.monitor>>
 type Observer = Pick<Monitor, "observe" | "onSuccess">
 
-const nobody: Observer = { observe: () => {}, onSuccess: () => {} }
-
 /** Adapts the driver's session to `effect/sql`; the driver does not export its own adapter. The observer sees how statements end. */
 const adapt = (
   session: PgConnection.PgConnection,
-  { observe, onSuccess }: Observer = nobody
+  { observe, onSuccess }: Observer
 ): SqlConnection.Connection => {
   const run = (text: string, values: ReadonlyArray<unknown>, transform: TransformRows, prepare?: boolean) =>
     Effect.matchEffect(session.query(text, values, prepare), {
