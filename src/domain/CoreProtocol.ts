@@ -23,7 +23,7 @@ export const StartRun = Schema.Struct({
 })
 export type StartRun = typeof StartRun.Type
 
-/** What a core may answer to the start of a run. The answer does not accept the run; its first event does. */
+/** The answer of a core to the start of a run. The answer does not accept the run; its first event does. */
 export const RunAccepted = Schema.Struct({
   silence_seconds: absentOr(
     Silence.Declared,

@@ -92,7 +92,7 @@ const spelled = (extension: string): string | undefined => {
   return format !== undefined && Object.hasOwn(formats, format) ? format : undefined
 }
 
-/** What follows the last dot of a name, in lower case; undefined without letters, as in `v1.2`. */
+/** The text after the last dot of a name, in lower case; undefined without letters, as in `v1.2`. */
 const extensionIn = (name: string): string | undefined => /\.(?=\d*[a-z])([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase()
 
 /** The format by a file's extension, in lower case; undefined when it is not accepted. */
@@ -107,7 +107,7 @@ const essenceOf = (mediaType: string): string => mediaType.split(";", 1)[0]?.tri
 const fits = (format: string, type: string): boolean =>
   formats[format]?.types.some((fitting) => fitting.test(type)) === true
 
-/** What a header of a form may contain. */
+/** The characters that a header of a form may contain. */
 const isFieldValue = /^[\x20-\x7e]{0,255}$/
 
 /** Whether the declared media type is known to belong to another kind of file, or is no value of a header. */

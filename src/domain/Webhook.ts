@@ -54,7 +54,7 @@ export const errorOfStatus = (status: number): AttemptError | null => {
 
 const mebibytes = Limits.webhookBytes / 1024 ** 2
 
-/** What helps against a status of a receiver; undefined where only the receiver knows. */
+/** Advice for a status of a receiver; undefined where only the receiver knows. */
 export const hintOf = (status: number | null): string | undefined =>
   status !== 413 ?
     undefined :

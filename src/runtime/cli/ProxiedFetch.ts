@@ -6,7 +6,7 @@ import * as Outgoing from "../node/Outgoing.ts"
 import { Proxies } from "../node/Proxies.ts"
 import { environment, note } from "./Root.ts"
 
-/** What is wrong is a note: the call may have no need of it. */
+/** A wrong variable is a note: the call may have no need of it. */
 const makeDispatcher = Effect.gen(function*() {
   const problems: Array<string> = []
   const { proxies, warnings } = ProxySettings.read(yield* environment, (name, problem) => {

@@ -169,7 +169,7 @@ const warningsOf = (given: Given, part: ServedPart) => {
   ]
 }
 
-/** What differs between the variables and what is read of them. */
+/** Warnings of variables that are not read as they are. */
 const cleaningWarnings = (environment: Variables, serviceLinks: ReadonlyArray<string>) => {
   // A file in PEM ends with a line break.
   const known = new Set(all.filter(({ isMultiline }) => isMultiline !== true).map(({ name }) => name))
@@ -245,7 +245,7 @@ export const load = Effect.fnUntraced(function*(environment: Variables, part: Se
   const { proxies, warnings } = ProxySettings.read(variables, () => {})
   const config = {
     isProduction,
-    /** What an operator should know, although the service starts. */
+    /** Shown to the operator, although the service starts. */
     warnings: [...cleaningWarnings(environment, serviceLinks), ...warningsOf(given, part), ...warnings],
     ...given.values,
     ...addressOf(given.values),

@@ -122,7 +122,7 @@ export const rulesOf = (env: Environment, developmentSecret: string | undefined)
 }
 
 export interface MintOptions {
-  /** What the token must have to be accepted; HS256 only by default. */
+  /** The rules by which the service accepts the token; HS256 only by default. */
   readonly rules?: Pick<TokenRules, "algorithms" | "audience" | "issuer">
   readonly sub?: string
   readonly jti?: string | undefined

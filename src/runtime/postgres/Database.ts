@@ -155,7 +155,7 @@ export const openWhenReachable = Effect.fnUntraced(function*(target: Target) {
 })
 
 /**
- * What statements rely on, whatever the role or the database sets: locks come first, and what follows sees what others committed meanwhile;
+ * The settings that statements rely on, whatever the role or the database sets: locks come first, and what follows sees what others committed meanwhile;
  * the tables of Effect Cluster have times without a zone; idle connections stay open; and indexes are used. Compilation (`jit`) is off,
  * because before Postgres 18 a plan that must read a table whole seems to cost enough for it. Results are binary: no format matters.
  */

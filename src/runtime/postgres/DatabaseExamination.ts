@@ -182,7 +182,7 @@ const permanent = (text: string): Failure => ({ text, mayPass: false })
 /** Codes of Node for a certificate of an authority that is unknown here. */
 const unproven = /SELF_SIGNED|UNABLE_TO/
 
-/** What to write when the certificate of the server cannot be verified. Node's own advice does not apply to a database. */
+/** Advice when the certificate of the server cannot be verified. Node's own advice does not apply to a database. */
 const certificateProblem = (reason: string, { verifiedFor }: DatabaseUrl) => {
   const problem = reason.replace(/; if the root CA .*/, "")
   return verifiedFor === undefined

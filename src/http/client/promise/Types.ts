@@ -245,7 +245,7 @@ export interface DeliveryAttempt {
     | "not_sent"
     | "lost"
     | null
-  /** What helps, where the status says it: a receiver that answers 413 has to take larger bodies. */
+  /** Advice, where the status allows one: a receiver that answers 413 has to take larger bodies. */
   readonly hint?: string
 }
 
