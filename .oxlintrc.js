@@ -7,17 +7,32 @@ const facades = ["openai", "mcp", "a2a"]
 
 /** Which folders of `src/services` the folders there import, besides the domain and themselves. */
 const services = {
-  timing: [],
+  settings: [],
+  timing: ["settings"],
   telemetry: [],
   limits: [],
   cluster: [],
-  store: ["telemetry", "timing", "limits"],
-  core: ["store", "telemetry", "timing", "limits"],
-  files: ["telemetry", "timing", "limits"],
-  tokens: ["store", "telemetry", "timing", "limits"],
-  webhooks: ["store", "telemetry", "timing", "tokens", "limits"],
-  actors: ["cluster", "core", "store", "telemetry", "timing", "tokens", "limits"],
-  operations: ["actors", "cluster", "store", "telemetry", "timing"]
+  signals: ["telemetry", "timing", "limits"],
+  store: ["signals", "telemetry", "timing", "settings", "limits"],
+  core: ["store", "telemetry", "timing", "settings", "limits"],
+  files: ["telemetry", "timing", "settings", "limits"],
+  tokens: ["store", "telemetry", "timing", "settings", "limits"],
+  webhooks: ["tasks", "store", "signals", "telemetry", "timing", "settings", "tokens", "limits"],
+  actors: ["cluster", "core", "store", "signals", "telemetry", "timing", "settings", "tokens", "limits"],
+  tasks: [
+    "actors",
+    "cluster",
+    "core",
+    "operations",
+    "store",
+    "signals",
+    "telemetry",
+    "timing",
+    "settings",
+    "tokens",
+    "limits"
+  ],
+  operations: ["actors", "cluster", "store", "signals", "telemetry", "timing", "settings"]
 }
 
 const effectOnly = { regex: "^([a-df-z@]|e[^f])", message: "only effect comes in from outside here" }
@@ -74,13 +89,15 @@ const overrides = [
     effectOnly
   ]),
   imports(["src/services/**"], [noHttp, noExtension, effectOnly]),
-  ...Object.entries(services).map(([folder, others]) => {
+  ...Object.entries(services).flatMap(([folder, others]) => {
     const forbidden = Object.keys(services).filter((other) => other !== folder && !others.includes(other))
     const message = `services/${folder} imports ${["domain", ...others].join(", ")} and itself`
-    const noOthers = { regex: `^(\\.\\./)+([A-Z]|(${forbidden.join("|")})/)`, message }
-    return imports([`src/services/${folder}/**`], [noHttp, noExtension, outsideOf(folder), noOthers])
+    const noOthers = (up) => ({ regex: `^${up}([A-Z]|(${forbidden.join("|")})/)`, message })
+    return [
+      imports([`src/services/${folder}/*`], [noHttp, noExtension, outsideOf(folder), noOthers("\\.\\./")]),
+      imports([`src/services/${folder}/*/**`], [noHttp, noExtension, outsideOf(folder), noOthers("(\\.\\./){2,}")])
+    ]
   }),
-  imports(["src/services/store/migrations/**"], [noHttp, noExtension, effectAndPostgres]),
   imports(["src/http/contract/**", "src/http/client/**"], [
     without(["services", "handlers", "runtime"], "what ships to clients imports contract and domain only"),
     noExtension,

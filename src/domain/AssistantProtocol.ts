@@ -1,7 +1,7 @@
 /** The protocol of the assistant backend: the requests that the core sends, and the lines of a streamed turn. */
 import { Schema } from "effect"
 import { isStorable } from "./Fields.ts"
-import { JsonObject } from "./OpaqueJson.ts"
+import { JsonObject } from "./json/OpaqueJson.ts"
 import { RunOptions } from "./TaskRequest.ts"
 import { ToolCall, ToolResult } from "./ToolCall.ts"
 

@@ -1,8 +1,8 @@
 /** Metadata: the client's own labels of a task, which the service stores, returns and searches, and the core never receives. */
 import { Schema } from "effect"
 import { isAtMostCharacters } from "./Fields.ts"
+import { fromJsonText } from "./json/OpaqueJson.ts"
 import * as Limits from "./Limits.ts"
-import { fromJsonText } from "./OpaqueJson.ts"
 
 const isValue = isAtMostCharacters(Limits.metadataValueLength)
 const isKey = Schema.is(Schema.NonEmptyString.check(isAtMostCharacters(Limits.metadataKeyLength)))

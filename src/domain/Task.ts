@@ -3,7 +3,7 @@
  * `transition`, the guards in SQL, the table in src/domain/README.md and the property tests all read it.
  */
 import { Result, Schema } from "effect"
-import { OpaqueJson } from "./OpaqueJson.ts"
+import { OpaqueJson } from "./json/OpaqueJson.ts"
 import { Principal } from "./Principal.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { Reported } from "./Usage.ts"

@@ -1,6 +1,6 @@
 /** The fields that an event writes into a task, the same for every store. `Task.transitions` decides whether it may. */
 import * as Failure from "./Failure.ts"
-import type { OpaqueJson } from "./OpaqueJson.ts"
+import type { OpaqueJson } from "./json/OpaqueJson.ts"
 import type { Principal } from "./Principal.ts"
 import { isTerminal, type RunId, stopReasonOf, targetOf, type TaskEvent, type TaskStatus } from "./Task.ts"
 import type { Reported } from "./Usage.ts"

@@ -4,11 +4,11 @@
  */
 import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue, Struct } from "effect"
 import { absentOr, isAtMostCharacters } from "./Fields.ts"
-import type { Writable } from "./JsonWriter.ts"
+import type { Writable } from "./json/JsonWriter.ts"
+import { fromValue, JsonObject, type OpaqueJson } from "./json/OpaqueJson.ts"
+import * as RawJson from "./json/RawJson.ts"
 import * as Limits from "./Limits.ts"
 import * as Metadata from "./Metadata.ts"
-import { fromValue, JsonObject, type OpaqueJson } from "./OpaqueJson.ts"
-import * as RawJson from "./RawJson.ts"
 
 const Id = Schema.Int.check(
   Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }, {

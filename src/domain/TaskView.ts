@@ -1,9 +1,9 @@
 /** The public JSON of a task. `GET /api/tasks/{uuid}` and webhooks carry the same bytes. */
-import { Kind } from "./JsonBytes.ts"
-import { type Writable, write } from "./JsonWriter.ts"
+import { Kind } from "./json/JsonBytes.ts"
+import { type Writable, write } from "./json/JsonWriter.ts"
+import { encode, join, type OpaqueJson } from "./json/OpaqueJson.ts"
+import { RawJson } from "./json/RawJson.ts"
 import type { Metadata } from "./Metadata.ts"
-import { encode, join, type OpaqueJson } from "./OpaqueJson.ts"
-import { RawJson } from "./RawJson.ts"
 import type { Task, TaskId, TaskSummary } from "./Task.ts"
 import { format, formatOrNull } from "./Timestamp.ts"
 import { waitingOn } from "./WaitingOn.ts"

@@ -1,11 +1,11 @@
 /** Calls of client tools, and their results. */
 import { Effect, Schema } from "effect"
 import { absentOr } from "./Fields.ts"
-import { JsonScanner } from "./JsonScanner.ts"
-import * as JsonShape from "./JsonShape.ts"
-import type { Writable } from "./JsonWriter.ts"
-import { encode, fromValue, JsonObject, JsonValue, OpaqueJson } from "./OpaqueJson.ts"
-import * as RawJson from "./RawJson.ts"
+import { JsonScanner } from "./json/JsonScanner.ts"
+import * as JsonShape from "./json/JsonShape.ts"
+import type { Writable } from "./json/JsonWriter.ts"
+import { encode, fromValue, JsonObject, JsonValue, OpaqueJson } from "./json/OpaqueJson.ts"
+import * as RawJson from "./json/RawJson.ts"
 
 export const ToolCall = Schema.Struct({
   id: Schema.NonEmptyString.annotate({ description: "Identifies the call. Its result carries it as `tool_call_id`." }),

@@ -4,13 +4,13 @@
  */
 import { Predicate, Schema } from "effect"
 import { isStorable } from "./Fields.ts"
-import { Kind } from "./JsonBytes.ts"
-import type { Found } from "./JsonPaths.ts"
-import { readValid } from "./JsonReader.ts"
-import { JsonScanner } from "./JsonScanner.ts"
-import { object, small } from "./JsonShape.ts"
+import { Kind } from "./json/JsonBytes.ts"
+import type { Found } from "./json/JsonPaths.ts"
+import { readValid } from "./json/JsonReader.ts"
+import { JsonScanner } from "./json/JsonScanner.ts"
+import { object, small } from "./json/JsonShape.ts"
+import { encode, type OpaqueJson } from "./json/OpaqueJson.ts"
 import * as Limits from "./Limits.ts"
-import { encode, type OpaqueJson } from "./OpaqueJson.ts"
 
 const count = Schema.Int
 

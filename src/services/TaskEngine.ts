@@ -4,13 +4,13 @@ import { TaskActors } from "./actors/TaskActors.ts"
 import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { CoreStops } from "./core/CoreStops.ts"
 import * as Retention from "./operations/Retention.ts"
-import { SentTurns } from "./SentTurns.ts"
-import { TaskRequests } from "./TaskRequests.ts"
-import { Tasks } from "./Tasks.ts"
-import { TaskWatch } from "./TaskWatch.ts"
+import { SentTurns } from "./tasks/SentTurns.ts"
+import { TaskRequests } from "./tasks/TaskRequests.ts"
+import { Tasks } from "./tasks/Tasks.ts"
+import { TaskWatch } from "./tasks/TaskWatch.ts"
 import { TokenRevocations } from "./tokens/TokenRevocations.ts"
-import { Webhooks } from "./Webhooks.ts"
 import { WebhookDispatcher } from "./webhooks/WebhookDispatcher.ts"
+import { Webhooks } from "./webhooks/Webhooks.ts"
 
 export const layerWith = (layerActors: typeof TaskActors.layer) =>
   Layer.mergeAll(Webhooks.layer, TaskWatch.layer, TaskRequests.layer, SentTurns.layer, Retention.layer).pipe(

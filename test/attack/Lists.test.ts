@@ -1,6 +1,6 @@
 /** Lists of a user with many tasks, many at a time. */
 import { assert, describe, it } from "vitest"
-import { labelOf } from "../../src/services/store/ListStatement.ts"
+import { labelOf } from "../../src/services/store/tasks/ListStatement.ts"
 import { mint } from "../kit/Service.ts"
 import { quantile } from "../kit/statistics.ts"
 import { use } from "../kit/suite.ts"

@@ -1,5 +1,5 @@
 /** The latency of other users while one with a million tasks lists them in parallel, and of that user's lists alone. */
-import { labelOf } from "../../src/services/store/ListStatement.ts"
+import { labelOf } from "../../src/services/store/tasks/ListStatement.ts"
 import { mint } from "../kit/Service.ts"
 import { inQuantiles, numbersOf, repeat, startBench, until } from "./bench.ts"
 import { fill, subOf } from "./filledTasks.ts"

@@ -4,8 +4,8 @@
  * too, so that the longest one is not that in which another process ran.
  */
 import { Result, Schema } from "effect"
-import { readValid } from "../../src/domain/JsonReader.ts"
-import { JsonScanner } from "../../src/domain/JsonScanner.ts"
+import { readValid } from "../../src/domain/json/JsonReader.ts"
+import { JsonScanner } from "../../src/domain/json/JsonScanner.ts"
 import {
   array,
   captured,
@@ -16,8 +16,8 @@ import {
   type Shape,
   shapeOf,
   small
-} from "../../src/domain/JsonShape.ts"
-import * as RawJson from "../../src/domain/RawJson.ts"
+} from "../../src/domain/json/JsonShape.ts"
+import * as RawJson from "../../src/domain/json/RawJson.ts"
 import { numbersOf } from "./bench.ts"
 
 const { rounds } = numbersOf({ rounds: 10 })

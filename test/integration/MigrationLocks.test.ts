@@ -4,7 +4,7 @@ import { Deferred, Effect, Fiber, Layer } from "effect"
 import { SqlRunnerStorage } from "effect/cluster"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Migrations from "../../src/services/store/Migrations.ts"
+import * as Migrations from "../../src/services/store/schema/Migrations.ts"
 import * as Database from "../kit/Database.ts"
 
 const migrate = Effect.scoped(Layer.build(Database.layerMigrations))

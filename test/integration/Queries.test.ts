@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Schedule, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { make as makeQueries, micros, moment, query } from "../../src/services/store/Queries.ts"
+import { make as makeQueries, micros, moment, query } from "../../src/services/store/sql/Queries.ts"
 import * as Database from "../kit/Database.ts"
 
 const Row = Schema.Struct({ value: Schema.Int })

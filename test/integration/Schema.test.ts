@@ -3,9 +3,9 @@ import { Effect, Layer } from "effect"
 import { SqlRunnerStorage } from "effect/cluster"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { labelOf, statements } from "../../src/services/store/ListStatement.ts"
-import * as Migrations from "../../src/services/store/Migrations.ts"
-import { columns } from "../../src/services/store/TaskColumns.ts"
+import * as Migrations from "../../src/services/store/schema/Migrations.ts"
+import { labelOf, statements } from "../../src/services/store/tasks/ListStatement.ts"
+import { columns } from "../../src/services/store/tasks/TaskColumns.ts"
 import * as Database from "../kit/Database.ts"
 
 /** Repeated until all pages are marked as visible: another snapshot of the moment, as of autovacuum, prevents it, and then index-only scans. */

@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { inject } from "vitest"
 import { extensionTables } from "../../src/runtime/loadedExtensions.ts"
-import * as Migrations from "../../src/services/store/Migrations.ts"
+import * as Migrations from "../../src/services/store/schema/Migrations.ts"
 
 export class DatabaseUrl
   extends Context.Service<DatabaseUrl, Redacted.Redacted>()("async-task-service/test/kit/Database/DatabaseUrl")

@@ -6,7 +6,7 @@ import * as Limits from "../../src/domain/Limits.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { now } from "../../src/domain/Timestamp.ts"
 import type { DeliveryKey } from "../../src/domain/Webhook.ts"
-import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
+import { WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
 import { commit, type StoreTests } from "./StoredTasks.ts"
 import { called, claim, only, record } from "./StoredWebhooks.ts"
 

@@ -1,15 +1,15 @@
 /** The contract of every store of revoked tokens, and of their effect on tasks, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
-import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { fromValue, OpaqueJson } from "../../src/domain/json/OpaqueJson.ts"
 import type { Principal } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
 import { TaskEvent } from "../../src/domain/Task.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
-import { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
-import { TaskReads } from "../../src/services/store/TaskReads.ts"
-import { TaskScans } from "../../src/services/store/TaskScans.ts"
-import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
+import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
+import { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
+import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import { makeTask, type StoreTests } from "./StoredTasks.ts"
 
 const { Token, User } = Revocation.cases

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { now, plus } from "../../src/domain/Timestamp.ts"
-import { StopOutbox } from "../../src/services/store/StopOutbox.ts"
+import { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
 import { commit, stored, type StoreTests } from "./StoredTasks.ts"
 
 export const contract = (it: StoreTests) => {

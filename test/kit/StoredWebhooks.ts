@@ -4,8 +4,12 @@ import { Duration, Effect } from "effect"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { now, plus, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { type AttemptError, delays } from "../../src/domain/Webhook.ts"
-import type { NewTask } from "../../src/services/store/TaskWrites.ts"
-import { type ClaimedDelivery, type ClaimPermits, WebhookStore } from "../../src/services/store/WebhookStore.ts"
+import type { NewTask } from "../../src/services/store/tasks/TaskWrites.ts"
+import {
+  type ClaimedDelivery,
+  type ClaimPermits,
+  WebhookStore
+} from "../../src/services/store/webhooks/WebhookStore.ts"
 import { stored } from "./StoredTasks.ts"
 
 export const unlimited: ClaimPermits = {

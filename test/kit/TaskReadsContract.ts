@@ -1,13 +1,13 @@
 /** The contract of `TaskReads`, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
-import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { fromValue, OpaqueJson } from "../../src/domain/json/OpaqueJson.ts"
 import { TaskId } from "../../src/domain/Task.ts"
 import { summarize } from "../../src/domain/TaskView.ts"
 import { now, Timestamp } from "../../src/domain/Timestamp.ts"
-import { TaskReads } from "../../src/services/store/TaskReads.ts"
-import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
-import { WaitingRequests } from "../../src/services/store/WaitingRequests.ts"
+import { WaitingRequests } from "../../src/services/signals/WaitingRequests.ts"
+import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
+import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import { call, commit, makeTask, stored, type StoreTests, turn, uuid } from "./StoredTasks.ts"
 
 export const contract = (it: StoreTests) => {

@@ -1,11 +1,11 @@
 /** The contract of what `TaskReads` keeps of requests, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
 import { Effect, Option, Struct } from "effect"
+import { OpaqueJson } from "../../src/domain/json/OpaqueJson.ts"
 import * as Limits from "../../src/domain/Limits.ts"
-import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { KeptFields } from "../../src/domain/TaskRequest.ts"
 import { Timestamp } from "../../src/domain/Timestamp.ts"
-import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
 import { commit, makeTask, stored, type StoreTests } from "./StoredTasks.ts"
 
 /** A request of `bytes` bytes in fewer characters. */

@@ -4,8 +4,8 @@ import { type Duration, Effect } from "effect"
 import type { TaskHead, TaskId } from "../../src/domain/Task.ts"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
-import { TaskScans } from "../../src/services/store/TaskScans.ts"
-import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
+import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import { commit, stored, type StoreTests } from "./StoredTasks.ts"
 
 export const contract = (it: StoreTests) => {

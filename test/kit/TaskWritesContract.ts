@@ -1,12 +1,12 @@
 /** The contract of `TaskWrites`, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
 import { type Duration, Effect, Option, Result } from "effect"
-import { fromValue } from "../../src/domain/OpaqueJson.ts"
+import { fromValue } from "../../src/domain/json/OpaqueJson.ts"
 import { isTerminal, sourcesOf, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
-import { TaskReads } from "../../src/services/store/TaskReads.ts"
-import { TaskRetention } from "../../src/services/store/TaskRetention.ts"
-import { type NewTask, TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
+import { TaskRetention } from "../../src/services/store/tasks/TaskRetention.ts"
+import { type NewTask, TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import { commit, eventOf, makeTask, newRunId, pathTo, stored, type StoreTests, tags, uuid } from "./StoredTasks.ts"
 
 export const contract = (it: StoreTests) => {

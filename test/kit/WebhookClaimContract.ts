@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import type { AttemptError } from "../../src/domain/Webhook.ts"
-import { type ClaimPermits, WebhookStore } from "../../src/services/store/WebhookStore.ts"
+import { type ClaimPermits, WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
 import { commit, type StoreTests } from "./StoredTasks.ts"
 import { called, claimAll, leases, only, record } from "./StoredWebhooks.ts"
 

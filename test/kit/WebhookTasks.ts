@@ -1,9 +1,9 @@
 /** Tasks with a callback, whose webhooks go to a scripted target. */
 import { Effect, Layer, Queue } from "effect"
 import type { TaskId } from "../../src/domain/Task.ts"
-import { Tasks } from "../../src/services/Tasks.ts"
-import { Webhooks } from "../../src/services/Webhooks.ts"
+import { Tasks } from "../../src/services/tasks/Tasks.ts"
 import type { WebhookDispatcher } from "../../src/services/webhooks/WebhookDispatcher.ts"
+import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
 import { callerOf, type CoreScript, makeTestTasks, question, reportTo } from "./TestTasks.ts"
 
 export const ann = callerOf("ann")

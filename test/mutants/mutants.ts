@@ -65,7 +65,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       kit("partial output")
     ]
   ],
-  "src/services/store/Functions.ts": [
+  "src/services/store/schema/Functions.ts": [
     [
       "creates of one user do not wait for each other",
       "PERFORM pg_advisory_xact_lock(hashtextextended('async-task-service:' || sub, 0)) FROM unnest(p_sub) AS sub;",
@@ -151,7 +151,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       nodes("racing events")
     ]
   ],
-  "src/services/store/TaskWritesSql.ts": [
+  "src/services/store/tasks/TaskWritesSql.ts": [
     [
       "the acceptance clock restarts at each attempt",
       "AND status = 'pending' AND acceptance_deadline_at IS NULL`",
@@ -165,7 +165,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       node("canceled together")
     ]
   ],
-  "src/services/store/TaskScansSql.ts": [
+  "src/services/store/tasks/TaskScansSql.ts": [
     [
       "a revocation of a user does not end processing tasks whose token has no iat",
       "(t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before)",
@@ -179,7 +179,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       store("")
     ]
   ],
-  "src/services/store/ListStatement.ts": [
+  "src/services/store/tasks/ListStatement.ts": [
     [
       "a list shows tasks of other users",
       `rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = $1",`,
@@ -187,7 +187,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       node("tasks of their own")
     ]
   ],
-  "src/services/store/RevocationRepositorySql.ts": [
+  "src/services/store/revocations/RevocationRepositorySql.ts": [
     [
       "a lookup of a token without iat finds no revocation of its user",
       "($3::float8 IS NULL OR to_timestamp($3::float8) < issued_before)",
@@ -201,7 +201,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       store("")
     ]
   ],
-  "src/services/store/TaskRetentionSql.ts": [
+  "src/services/store/tasks/TaskRetentionSql.ts": [
     [
       "retention skips failed tasks",
       "FROM tasks WHERE completed_at <= ${moment(\"$1\")}\n",
@@ -221,7 +221,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       store("deletes tasks")
     ]
   ],
-  "src/services/store/WebhookClaim.ts": [
+  "src/services/store/webhooks/WebhookClaim.ts": [
     [
       "a claimed delivery is due again immediately",
       "+ make_interval(secs => ($15::float8[])[least(d.attempts + 1, array_length($15::float8[], 1))])",
@@ -230,7 +230,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
     ],
     ["attempts are not counted", "SET attempts = d.attempts + 1,", "SET attempts = greatest(d.attempts, 1),", store("")]
   ],
-  "src/services/store/WebhookStatements.ts": [
+  "src/services/store/webhooks/WebhookStatements.ts": [
     [
       "a webhook shows the turn of a later moment",
       "export const turnOf = `coalesce(d.turn, u.turn)`",
@@ -247,7 +247,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       kit("does not confirm")
     ]
   ],
-  "src/services/Tasks.ts": [
+  "src/services/tasks/Tasks.ts": [
     [
       "a time limit is two seconds too long",
       "deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),",
@@ -273,7 +273,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       kit("403 and 404")
     ]
   ],
-  "src/services/timing/Settings.ts": [
+  "src/services/settings/Settings.ts": [
     ["acceptance within 25 s", `default: "30 seconds",`, `default: "25 seconds",`, kit("does not confirm")],
     ["four active tasks", `default: "5",`, `default: "4",`, kit("5 active tasks")],
     ["retention of three days", `default: "30 days",`, `default: "3 days",`, kit("retention")]

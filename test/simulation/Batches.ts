@@ -5,9 +5,9 @@
 import { Context, Duration, Effect, Exit } from "effect"
 import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
-import * as Batcher from "../../src/services/store/Batcher.ts"
-import { TaskReads } from "../../src/services/store/TaskReads.ts"
-import { type Commit, TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import * as Batcher from "../../src/services/store/sql/Batcher.ts"
+import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
+import { type Commit, TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import type { World } from "./World.ts"
 
 export interface Request {

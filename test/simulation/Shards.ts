@@ -7,9 +7,9 @@ import { Clock, Context, Duration, Effect, Latch, Layer, type Scope } from "effe
 import type { TaskId } from "../../src/domain/Task.ts"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
-import { RemoteChanges } from "../../src/services/store/RemoteChanges.ts"
-import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
-import { WebhooksPending } from "../../src/services/store/WebhooksPending.ts"
+import { RemoteChanges } from "../../src/services/signals/RemoteChanges.ts"
+import { TaskNotifications } from "../../src/services/signals/TaskNotifications.ts"
+import { WebhooksPending } from "../../src/services/signals/WebhooksPending.ts"
 import type { Dice } from "./Dice.ts"
 
 /** Milliseconds. */

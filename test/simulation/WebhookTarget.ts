@@ -1,7 +1,7 @@
 /** A simulated webhook target: it succeeds, fails, hangs or is unreachable, and records the bodies that it received. */
 import { Effect, Option } from "effect"
+import { toText } from "../../src/domain/json/OpaqueJson.ts"
 import * as Limits from "../../src/domain/Limits.ts"
-import { toText } from "../../src/domain/OpaqueJson.ts"
 import { deliveryId } from "../../src/domain/Webhook.ts"
 import { DeliveryError } from "../../src/services/webhooks/WebhookSender.ts"
 import type { World } from "./World.ts"

@@ -1,8 +1,8 @@
 /** Public schemas of tasks, their events and their webhook deliveries. */
 import { Schema } from "effect"
 import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
+import { JsonObject, opaqueObject } from "../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { JsonObject, opaqueObject } from "../../domain/OpaqueJson.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { InputItem, RunRequest } from "../../domain/TaskRequest.ts"
 import { PassedResult, ToolCall } from "../../domain/ToolCall.ts"

@@ -1,12 +1,12 @@
 /** Requests for the core that continue the conversation of an earlier task, whose messages are not copied. */
 import { Effect } from "effect"
-import type { Writable } from "../../domain/JsonWriter.ts"
+import type { Writable } from "../../domain/json/JsonWriter.ts"
+import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../domain/Limits.ts"
-import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
-import type { TaskOutline } from "../../services/store/TaskReads.ts"
-import { TaskRequests } from "../../services/TaskRequests.ts"
+import type { TaskOutline } from "../../services/store/tasks/TaskReads.ts"
+import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 
 /** Returns a function that makes the request of a new task; undefined when the conversation is too long. */
 export const make = Effect.map(TaskRequests, ({ readTurn, resolve }) =>

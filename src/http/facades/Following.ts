@@ -2,8 +2,8 @@
 import { Duration, Effect, Stream } from "effect"
 import type { Caller } from "../../domain/Principal.ts"
 import type { TaskStatus } from "../../domain/Task.ts"
-import { Tasks } from "../../services/Tasks.ts"
-import { TaskWatch } from "../../services/TaskWatch.ts"
+import { Tasks } from "../../services/tasks/Tasks.ts"
+import { TaskWatch } from "../../services/tasks/TaskWatch.ts"
 
 /** The longest wait of a request that is held. */
 export const maxWait = Duration.minutes(10)

@@ -1,9 +1,9 @@
 /** Answers that last until a task has ended or is interrupted. */
 import { Effect, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
+import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../domain/Limits.ts"
-import * as OpaqueJson from "../../domain/OpaqueJson.ts"
-import { type Client, SentTurns } from "../../services/SentTurns.ts"
+import { type Client, SentTurns } from "../../services/tasks/SentTurns.ts"
 import { CurrentToken } from "../handlers/CurrentToken.ts"
 
 /** Bytes that are sent together: nothing else comes between them. */

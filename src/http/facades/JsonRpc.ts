@@ -1,11 +1,11 @@
 /** JSON-RPC 2.0 over HTTP, as some façades have it. */
 import { HttpServerResponse } from "effect/http"
-import { Kind } from "../../domain/JsonBytes.ts"
-import type { Found } from "../../domain/JsonPaths.ts"
-import { readValid } from "../../domain/JsonReader.ts"
-import { type Writable, write } from "../../domain/JsonWriter.ts"
-import * as OpaqueJson from "../../domain/OpaqueJson.ts"
-import { RawJson } from "../../domain/RawJson.ts"
+import { Kind } from "../../domain/json/JsonBytes.ts"
+import type { Found } from "../../domain/json/JsonPaths.ts"
+import { readValid } from "../../domain/json/JsonReader.ts"
+import { type Writable, write } from "../../domain/json/JsonWriter.ts"
+import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
+import { RawJson } from "../../domain/json/RawJson.ts"
 
 /** Bytes of an id, which the answer repeats. */
 const maxId = 256

@@ -1,7 +1,7 @@
 /** The settings that the façades share. */
 import { Config, Context, Duration } from "effect"
 import * as Limits from "../../domain/Limits.ts"
-import * as Setting from "../../services/timing/Setting.ts"
+import * as Setting from "../../services/settings/Setting.ts"
 
 /** The assistant and models that a model's name selects. */
 export interface FacadeModel {

@@ -1,9 +1,9 @@
 /** Reads a turn of the usual shape. The service stores turns unread, so whatever has another shape is skipped. */
-import { Kind, textOf } from "../../domain/JsonBytes.ts"
-import type { Found } from "../../domain/JsonPaths.ts"
-import { readValid } from "../../domain/JsonReader.ts"
-import { array, captured, merge, object, raw, small } from "../../domain/JsonShape.ts"
-import * as RawJson from "../../domain/RawJson.ts"
+import { Kind, textOf } from "../../domain/json/JsonBytes.ts"
+import type { Found } from "../../domain/json/JsonPaths.ts"
+import { readValid } from "../../domain/json/JsonReader.ts"
+import { array, captured, merge, object, raw, small } from "../../domain/json/JsonShape.ts"
+import * as RawJson from "../../domain/json/RawJson.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
 import * as Usage from "../../domain/Usage.ts"
 

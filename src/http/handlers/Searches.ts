@@ -1,7 +1,7 @@
 /** Searches on connections of an extension's own, where a statement ends after 2 s. */
 import { Duration, Effect } from "effect"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { isStatementTimeout } from "../../services/store/Queries.ts"
+import { isStatementTimeout } from "../../services/store/sql/Queries.ts"
 import { ServiceUnavailable } from "../contract/Errors.ts"
 
 /** A search that waits for a connection longer than this ends: others use all. */

@@ -1,14 +1,14 @@
 /** A task as the tools return it. */
 import { Effect } from "effect"
-import { Kind } from "../../domain/JsonBytes.ts"
-import type { Writable } from "../../domain/JsonWriter.ts"
-import * as OpaqueJson from "../../domain/OpaqueJson.ts"
+import { Kind } from "../../domain/json/JsonBytes.ts"
+import type { Writable } from "../../domain/json/JsonWriter.ts"
+import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
+import { RawJson } from "../../domain/json/RawJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
-import { RawJson } from "../../domain/RawJson.ts"
 import type { Task } from "../../domain/Task.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
-import { TaskRequests } from "../../services/TaskRequests.ts"
-import { Tasks } from "../../services/Tasks.ts"
+import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
+import { Tasks } from "../../services/tasks/Tasks.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
 
 /** Characters of a text, and bytes of the pending calls. No model reads more, and the answer contains them twice. */

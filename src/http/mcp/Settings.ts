@@ -1,6 +1,6 @@
 /** The settings of the façade. */
 import { Config, Context, Result } from "effect"
-import * as Setting from "../../services/timing/Setting.ts"
+import * as Setting from "../../services/settings/Setting.ts"
 import * as Facades from "../facades/Settings.ts"
 
 const audience = Setting.optional(Config.String, {

@@ -1,10 +1,10 @@
 /** `GET /v1/responses/{id}/input_items`: pages of the kept input. */
-import { Kind } from "../../domain/JsonBytes.ts"
-import { readValid } from "../../domain/JsonReader.ts"
-import { array, raw, record } from "../../domain/JsonShape.ts"
-import type { Writable } from "../../domain/JsonWriter.ts"
+import { Kind } from "../../domain/json/JsonBytes.ts"
+import { readValid } from "../../domain/json/JsonReader.ts"
+import { array, raw, record } from "../../domain/json/JsonShape.ts"
+import type { Writable } from "../../domain/json/JsonWriter.ts"
+import * as RawJson from "../../domain/json/RawJson.ts"
 import * as Limits from "../../domain/Limits.ts"
-import * as RawJson from "../../domain/RawJson.ts"
 import * as Ids from "./Ids.ts"
 
 type Fields = { readonly [field: string]: Writable | undefined }

@@ -1,10 +1,10 @@
 /** The stored part of a request: the fields that a response repeats, and the input. */
 import { Schema } from "effect"
-import { shapeOf } from "../../domain/JsonShape.ts"
-import type { Writable } from "../../domain/JsonWriter.ts"
+import { shapeOf } from "../../domain/json/JsonShape.ts"
+import type { Writable } from "../../domain/json/JsonWriter.ts"
+import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
+import * as RawJson from "../../domain/json/RawJson.ts"
 import * as Limits from "../../domain/Limits.ts"
-import * as OpaqueJson from "../../domain/OpaqueJson.ts"
-import * as RawJson from "../../domain/RawJson.ts"
 
 const Kept = Schema.Struct({
   model: Schema.String,

@@ -1,6 +1,6 @@
 /** Webhooks of tasks that were created here: events of the OpenAI API. */
 import { Array as Arr, Effect } from "effect"
-import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import type { TaskStatus } from "../../domain/Task.ts"
 import { unixSeconds } from "../../domain/Timestamp.ts"
 import { deliveryId } from "../../domain/Webhook.ts"

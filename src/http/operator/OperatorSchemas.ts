@@ -1,7 +1,7 @@
 /** Schemas of the operator interface. They have no field for secrets, tokens or whole callback URLs. */
 import { Predicate, Schema } from "effect"
 import { absentOr } from "../../domain/Fields.ts"
-import { JsonObject } from "../../domain/OpaqueJson.ts"
+import { JsonObject } from "../../domain/json/OpaqueJson.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
 import * as Tasks from "../contract/TaskSchemas.ts"
 

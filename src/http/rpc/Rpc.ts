@@ -2,7 +2,7 @@
 import { Duration, Effect, Layer } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { WaitingRequests } from "../../services/store/WaitingRequests.ts"
+import { WaitingRequests } from "../../services/signals/WaitingRequests.ts"
 import { path } from "../contract/rpc/Rpc.ts"
 import * as Core from "../handlers/Core.ts"
 import { type Grants, RpcAccess } from "../handlers/rpc/RpcAuthorization.ts"

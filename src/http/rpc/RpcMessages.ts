@@ -1,10 +1,10 @@
 /** Parses messages of RPC clients, one JSON object per line. The payloads of calls stay bytes, which `RpcCodecs` decodes. */
 import { Effect, Predicate, Result, Schema } from "effect"
-import { isSpace } from "../../domain/JsonBytes.ts"
-import { JsonScanner } from "../../domain/JsonScanner.ts"
-import { object, raw, small } from "../../domain/JsonShape.ts"
+import { isSpace } from "../../domain/json/JsonBytes.ts"
+import { JsonScanner } from "../../domain/json/JsonScanner.ts"
+import { object, raw, small } from "../../domain/json/JsonShape.ts"
+import * as RawJson from "../../domain/json/RawJson.ts"
 import * as Limits from "../../domain/Limits.ts"
-import * as RawJson from "../../domain/RawJson.ts"
 
 /** Not a union: Effect sorts the members of a union for each value. */
 const Id = Schema.declare((value): value is string | number => typeof value === "string" || Number.isFinite(value))

@@ -1,7 +1,7 @@
 /** Bodies and views of schedules. */
 import { Schema } from "effect"
 import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
-import * as RawJson from "../../domain/RawJson.ts"
+import * as RawJson from "../../domain/json/RawJson.ts"
 import { parse } from "../../domain/Timestamp.ts"
 import { limits, Outcome, Overlap, problemOfCron, problemOfZone, State } from "../../services/schedules/Schedule.ts"
 import { Count, Moment, Uuid } from "../contract/TaskSchemas.ts"

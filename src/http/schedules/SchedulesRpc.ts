@@ -1,7 +1,7 @@
 /** The group `Schedules` of the internal interface: REST's operations on behalf of any `sub`. */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { JsonValue } from "../../domain/OpaqueJson.ts"
+import { JsonValue } from "../../domain/json/OpaqueJson.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import * as Errors from "../../services/schedules/ScheduleErrors.ts"
 import { InvalidRequest, RpcAuthorization, Unavailable } from "../contract/rpc/RpcErrors.ts"

@@ -1,7 +1,7 @@
 /** Helpers of the built-in systems' HTTP handlers: bearer tokens, bounded JSON bodies, error responses. */
 import { ByteSize, Effect, Predicate, Schema } from "effect"
 import { HttpIncomingMessage, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { fromJsonText } from "../../domain/OpaqueJson.ts"
+import { fromJsonText } from "../../domain/json/OpaqueJson.ts"
 import { bearerOf } from "../../http/handlers/Authorization.ts"
 
 /** Enough for a task with its whole conversation. */

@@ -4,7 +4,7 @@
  */
 import { Effect, Record, Redacted, Result, Schema, UndefinedOr } from "effect"
 import { randomBytes } from "node:crypto"
-import * as Setting from "../../services/timing/Setting.ts"
+import * as Setting from "../../services/settings/Setting.ts"
 import type { Endpoint } from "../builtin/backend/OpenAiModel.ts"
 import { extensions } from "../loadedExtensions.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"

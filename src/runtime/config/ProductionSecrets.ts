@@ -4,7 +4,7 @@
  */
 import { Redacted, Result } from "effect"
 import { Base64 } from "effect/encoding"
-import { commaList, type Environment, secretsOf, type Setting } from "../../services/timing/Setting.ts"
+import { commaList, type Environment, secretsOf, type Setting } from "../../services/settings/Setting.ts"
 
 /** Minimum characters of each of INTERNAL_TOKENS, CORE_EVENT_TOKENS and OPERATOR_READ_TOKENS. */
 const minTokenLength = 32

@@ -1,6 +1,6 @@
 /** The variables of proxies, which have the names that curl and others use. */
 import { Config, Record, Result } from "effect"
-import * as Setting from "../../services/timing/Setting.ts"
+import * as Setting from "../../services/settings/Setting.ts"
 import { parseExceptions, parseProxy, type Proxies } from "../node/Proxies.ts"
 
 const proxy = Setting.parsed(parseProxy)

@@ -1,7 +1,7 @@
 /** The keys that verify users' tokens, the algorithms that their types allow, and tokens of the development key. */
 import { Config, DateTime, Duration, Effect, Predicate, Record, Redacted, UndefinedOr } from "effect"
 import { createSecretKey, type KeyObject } from "node:crypto"
-import * as Setting from "../../services/timing/Setting.ts"
+import * as Setting from "../../services/settings/Setting.ts"
 import type { TokenRules } from "../../services/tokens/TokenVerifier.ts"
 import * as PublicKeys from "./PublicKeys.ts"
 

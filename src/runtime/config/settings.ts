@@ -18,8 +18,8 @@ import {
   setting,
   tokens,
   tokenSecrets
-} from "../../services/timing/Setting.ts"
-import * as Settings from "../../services/timing/Settings.ts"
+} from "../../services/settings/Setting.ts"
+import * as Settings from "../../services/settings/Settings.ts"
 import { extensions } from "../loadedExtensions.ts"
 import * as DatabaseUrl from "../postgres/DatabaseUrl.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"

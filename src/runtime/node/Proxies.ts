@@ -2,7 +2,7 @@
 import { Context, Redacted } from "effect"
 import { isIP } from "node:net"
 import { unescape } from "node:querystring"
-import { encodingHint } from "../../services/timing/Setting.ts"
+import { encodingHint } from "../../services/settings/Setting.ts"
 import * as AddressRanges from "./AddressRanges.ts"
 
 export interface Proxy {

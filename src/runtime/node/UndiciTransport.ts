@@ -5,7 +5,7 @@
 import { Duration, Effect, Layer } from "effect"
 import { Readable } from "node:stream"
 import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
-import { sizeOf } from "../../domain/OpaqueJson.ts"
+import { sizeOf } from "../../domain/json/OpaqueJson.ts"
 import { type CoreResponse, CoreTransport } from "../../services/core/CoreTransport.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import * as Outgoing from "./Outgoing.ts"

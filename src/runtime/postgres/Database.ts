@@ -4,7 +4,7 @@
  * which a transaction pooler cannot carry. They differ only with DATABASE_DIRECT_URL.
  */
 import { Duration, Effect, Schedule } from "effect"
-import * as Migrations from "../../services/store/Migrations.ts"
+import * as Migrations from "../../services/store/schema/Migrations.ts"
 import { extensionTables } from "../loadedExtensions.ts"
 import {
   type Connection,

@@ -5,9 +5,9 @@
 import { PgConnection } from "@effect/sql-pg"
 import { Duration, Effect, Predicate, Schema } from "effect"
 import { SqlError } from "effect/sql"
-import * as ConvertDatabase from "../../services/store/ConvertDatabase.ts"
-import * as Migrations from "../../services/store/Migrations.ts"
-import type { Query } from "../../services/store/Queries.ts"
+import * as ConvertDatabase from "../../services/store/schema/ConvertDatabase.ts"
+import * as Migrations from "../../services/store/schema/Migrations.ts"
+import type { Query } from "../../services/store/sql/Queries.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import { type DatabaseUrl, type Host, type Hosts, isTlsOptional, nameOf, optionsFor } from "./DatabaseUrl.ts"
 

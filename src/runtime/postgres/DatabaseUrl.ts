@@ -7,7 +7,7 @@ import { Duration, Redacted } from "effect"
 import * as fs from "node:fs"
 import { connect, type Socket } from "node:net"
 import * as tls from "node:tls"
-import { encodingHint } from "../../services/timing/Setting.ts"
+import { encodingHint } from "../../services/settings/Setting.ts"
 import { openSocket } from "../node/Dialer.ts"
 
 export interface Host {

@@ -1,7 +1,7 @@
 /** The log on the console: one JSON object a line in production, readable lines otherwise. */
 import { Cause, Console, Effect, Formatter, Layer, Logger, Schema } from "effect"
+import * as Setting from "../../services/settings/Setting.ts"
 import * as Tracing from "../../services/telemetry/Tracing.ts"
-import * as Setting from "../../services/timing/Setting.ts"
 import { describe } from "../ErrorMessages.ts"
 
 /** Lines with the ids of their span, named as OpenTelemetry recommends for logs. */

@@ -1,6 +1,6 @@
 /** The supported OpenTelemetry variables: endpoint, resource and sampling. */
 import { Config, Duration, Redacted, Schema } from "effect"
-import * as Setting from "../../services/timing/Setting.ts"
+import * as Setting from "../../services/settings/Setting.ts"
 import { type Sampler, samplers } from "./Sampler.ts"
 
 export interface Telemetry {

@@ -7,7 +7,7 @@ import { Console, DateTime, Duration, Effect, identity, Layer, Schema } from "ef
 import { HttpEffect, HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
 import { FailureCode } from "../../domain/CoreProtocol.ts"
-import { JsonObject } from "../../domain/OpaqueJson.ts"
+import { JsonObject } from "../../domain/json/OpaqueJson.ts"
 import { createTestService, type PlainTestService } from "./createTestService.ts"
 
 const Turn = Schema.Struct({ turn: Schema.Union([Schema.String, JsonObject]) })

@@ -3,8 +3,8 @@ import { Context, Effect, Layer, Option, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId, type TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import type { Tables } from "../store/Migrations.ts"
-import { make as makeQueries, micros, moment, query } from "../store/Queries.ts"
+import type { Tables } from "../store/schema/Migrations.ts"
+import { make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 
 /** Tasks of a user, or of a context, among which are searched: the newest. */
 const searched = 1000

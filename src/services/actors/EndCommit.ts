@@ -4,9 +4,9 @@ import { nextDue } from "../../domain/Deadline.ts"
 import type { TaskEvent, TaskHead } from "../../domain/Task.ts"
 import { minuteOf, now, type Timestamp } from "../../domain/Timestamp.ts"
 import { CoreStops } from "../core/CoreStops.ts"
-import { TaskWrites } from "../store/TaskWrites.ts"
+import { Settings } from "../settings/Settings.ts"
+import { TaskWrites } from "../store/tasks/TaskWrites.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { Settings } from "../timing/Settings.ts"
 
 /** The maximum lateness in the current and the previous minute. */
 export const makeLateness = () => {

@@ -8,10 +8,10 @@ import type { TaskHead, TaskId } from "../../domain/Task.ts"
 import { fromMicros, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { CoreClient } from "../core/CoreClient.ts"
 import { lookInterval } from "../core/CoreReach.ts"
-import { TaskReads } from "../store/TaskReads.ts"
-import { TaskWrites } from "../store/TaskWrites.ts"
+import { Settings } from "../settings/Settings.ts"
+import { TaskReads } from "../store/tasks/TaskReads.ts"
+import { TaskWrites } from "../store/tasks/TaskWrites.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { Settings } from "../timing/Settings.ts"
 import { type Actor, isQuiet, isSilent } from "./Decision.ts"
 
 /** Runs of one check: the rest waits for the next sweep. */

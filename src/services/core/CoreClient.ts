@@ -15,7 +15,7 @@ import {
 } from "effect"
 import { RunAccepted } from "../../domain/CoreProtocol.ts"
 import { CoreRefused, CoreUnavailable, isRetryableStatus, parseRetryAfter } from "../../domain/DispatchRetry.ts"
-import { type OpaqueJson, toBytes } from "../../domain/OpaqueJson.ts"
+import { type OpaqueJson, toBytes } from "../../domain/json/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"

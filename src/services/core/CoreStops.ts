@@ -5,10 +5,10 @@
 import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { stopDelay } from "../../domain/DispatchRetry.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { Settings } from "../settings/Settings.ts"
 import { PendingWork } from "../store/PendingWork.ts"
-import * as ScanFloor from "../store/ScanFloor.ts"
-import { type PendingStop, StopOutbox } from "../store/StopOutbox.ts"
-import { Settings } from "../timing/Settings.ts"
+import { type PendingStop, StopOutbox } from "../store/tasks/StopOutbox.ts"
+import * as ScanFloor from "../timing/ScanFloor.ts"
 import * as Worker from "../timing/Worker.ts"
 import { CoreClient } from "./CoreClient.ts"
 

@@ -1,10 +1,10 @@
 /** Puts the request for the core together, of a stored request that refers to requests and turns of earlier tasks. */
 import { Effect, Option } from "effect"
-import { encode, type OpaqueJson } from "../../domain/OpaqueJson.ts"
-import * as RawJson from "../../domain/RawJson.ts"
+import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
+import * as RawJson from "../../domain/json/RawJson.ts"
 import * as StoredRequest from "../../domain/StoredRequest.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
-import { TaskReads } from "../store/TaskReads.ts"
+import { TaskReads } from "../store/tasks/TaskReads.ts"
 
 /** The `RunRequest`, or why there is none. */
 export type Outcome =

@@ -2,8 +2,8 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Array as Arr, Effect, Layer, Option, Schema } from "effect"
 import { TaskId } from "../../domain/Task.ts"
-import type { Tables } from "../store/Migrations.ts"
-import { array, countQuery, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
+import type { Tables } from "../store/schema/Migrations.ts"
+import { array, countQuery, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import { FacadeLegs, FoundLeg } from "./FacadeLegs.ts"
 
 /** The name in the ledger is that of the first façade. `IF NOT EXISTS`: a database that was converted has the table. */

@@ -1,7 +1,7 @@
 /** Deletes tasks of requests with `store: false` an hour after their end. */
 import { Duration, Effect, Layer } from "effect"
 import { now, plus } from "../../domain/Timestamp.ts"
-import { TaskRetention } from "../store/TaskRetention.ts"
+import { TaskRetention } from "../store/tasks/TaskRetention.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import * as Worker from "../timing/Worker.ts"
 import { FacadeLegs, unstoredFor } from "./FacadeLegs.ts"

@@ -17,14 +17,14 @@ import {
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import * as FileFormat from "../../domain/FileFormat.ts"
+import { isJsonObject, sizeOf } from "../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { isJsonObject, sizeOf } from "../../domain/OpaqueJson.ts"
 import * as BoundedBody from "../limits/BoundedBody.ts"
+import { PassedBytes } from "../limits/PassedBytes.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
 import { rootCauseMessage } from "../telemetry/RootCause.ts"
 import * as IdleTimeout from "../timing/IdleTimeout.ts"
 import { Timeouts } from "../timing/Timeouts.ts"
-import { PassedBytes } from "./PassedBytes.ts"
 
 type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
 

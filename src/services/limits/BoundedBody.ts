@@ -4,7 +4,7 @@
  */
 import { Effect, Schema, Stream } from "effect"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
-import { concat, fromJsonText, sizeOf, textOf } from "../../domain/OpaqueJson.ts"
+import { concat, fromJsonText, sizeOf, textOf } from "../../domain/json/OpaqueJson.ts"
 
 /** The body is longer than `maxBytes`. */
 class BodyTooLong extends Schema.TaggedError<BodyTooLong>()("BodyTooLong", { maxBytes: Schema.Int }) {}

@@ -3,8 +3,8 @@ import { Context, Effect, Layer, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
-import type { Tables } from "../store/Migrations.ts"
-import { make as makeQueries, query } from "../store/Queries.ts"
+import type { Tables } from "../store/schema/Migrations.ts"
+import { make as makeQueries, query } from "../store/sql/Queries.ts"
 
 export const tables: Tables = {
   name: "mcp",

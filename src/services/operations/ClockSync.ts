@@ -6,7 +6,7 @@
 import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { best, type Sample, sampleOf } from "../../domain/ClockOffset.ts"
-import { micros, query } from "../store/Queries.ts"
+import { micros, query } from "../store/sql/Queries.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { type MachineClocks, NodeClock } from "../timing/NodeClock.ts"
 import * as Worker from "../timing/Worker.ts"

@@ -6,7 +6,7 @@ import * as TaskShard from "../../domain/TaskShard.ts"
 import { monotonicMillis, now, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
-import { TaskScans } from "../store/TaskScans.ts"
+import { TaskScans } from "../store/tasks/TaskScans.ts"
 import { logFault } from "../timing/Retry.ts"
 
 export const Report = Schema.Struct({

@@ -1,6 +1,6 @@
 /** Each node writes a row about itself every 2 s, so that any node can show all of them. */
 import { Duration, Effect, FiberHandle, Layer, Option, Schema } from "effect"
-import { make as makeQueries, micros, moment, query } from "../store/Queries.ts"
+import { make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import * as Worker from "../timing/Worker.ts"
 import { ClusterNodes, type Identity, makeComply, makeSelf, type Member, Report, Wanted } from "./ClusterNodes.ts"
 

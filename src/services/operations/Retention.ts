@@ -5,11 +5,11 @@
 import { Duration, Effect, Layer } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
-import { RevocationRepository } from "../store/RevocationRepository.ts"
-import * as ScanFloor from "../store/ScanFloor.ts"
-import { TaskRetention } from "../store/TaskRetention.ts"
+import { Settings } from "../settings/Settings.ts"
+import { RevocationRepository } from "../store/revocations/RevocationRepository.ts"
+import { TaskRetention } from "../store/tasks/TaskRetention.ts"
 import { Intervals } from "../timing/Intervals.ts"
-import { Settings } from "../timing/Settings.ts"
+import * as ScanFloor from "../timing/ScanFloor.ts"
 import * as Worker from "../timing/Worker.ts"
 
 const batch = 200

@@ -4,11 +4,11 @@
  */
 import { Context, Duration, Effect, Layer } from "effect"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { Settings } from "../settings/Settings.ts"
 import { PendingWork } from "../store/PendingWork.ts"
-import * as ScanFloor from "../store/ScanFloor.ts"
 import { type Count, StoredBytesStore } from "../store/StoredBytesStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { Settings } from "../timing/Settings.ts"
+import * as ScanFloor from "../timing/ScanFloor.ts"
 import * as Worker from "../timing/Worker.ts"
 
 const interval = Duration.seconds(5)

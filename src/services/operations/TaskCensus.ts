@@ -5,8 +5,8 @@
 import { Context, Duration, Effect, Layer } from "effect"
 import { activeStatuses } from "../../domain/Task.ts"
 import { now, type Timestamp } from "../../domain/Timestamp.ts"
-import { TaskScans } from "../store/TaskScans.ts"
-import { WebhookStore } from "../store/WebhookStore.ts"
+import { TaskScans } from "../store/tasks/TaskScans.ts"
+import { WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Worker from "../timing/Worker.ts"
 

@@ -1,8 +1,8 @@
 /** The history in Postgres: one row for each name and minute. */
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
-import type { Tables } from "../store/Migrations.ts"
-import { array, deletionQuery, make as makeQueries, moment, query } from "../store/Queries.ts"
+import type { Tables } from "../store/schema/Migrations.ts"
+import { array, deletionQuery, make as makeQueries, moment, query } from "../store/sql/Queries.ts"
 import { History, historyNames, Point } from "./History.ts"
 
 /** `IF NOT EXISTS`: a database that was converted has the table. */

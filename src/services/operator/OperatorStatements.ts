@@ -5,10 +5,13 @@
 import { Schema } from "effect"
 import { TaskHead } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import { micros, moment, type Query, query } from "../store/Queries.ts"
-import { columns as revocationColumns, fields as revocationFields } from "../store/RevocationRepositorySql.ts"
-import { columnsOf, headColumns, isLive, notEnded } from "../store/TaskColumns.ts"
-import { attemptError, deliveries, state } from "../store/WebhookStatements.ts"
+import {
+  columns as revocationColumns,
+  fields as revocationFields
+} from "../store/revocations/RevocationRepositorySql.ts"
+import { micros, moment, type Query, query } from "../store/sql/Queries.ts"
+import { columnsOf, headColumns, isLive, notEnded } from "../store/tasks/TaskColumns.ts"
+import { attemptError, deliveries, state } from "../store/webhooks/WebhookStatements.ts"
 import {
   type DeliverySearch,
   DueClock,

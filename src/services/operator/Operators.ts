@@ -5,7 +5,7 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { now, type Timestamp } from "../../domain/Timestamp.ts"
 import { parseDeliveryId } from "../../domain/Webhook.ts"
-import { WebhooksPending } from "../store/WebhooksPending.ts"
+import { WebhooksPending } from "../signals/WebhooksPending.ts"
 import { type DeliverySearch, type Failure, groupedFailures, OperatorStore, type Range } from "./OperatorStore.ts"
 
 export interface ErrorGroup {

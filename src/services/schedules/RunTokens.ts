@@ -1,6 +1,6 @@
 /** The tokens with which the tasks of schedules run: fresh ones of their user, or the one that made a schedule that fires before it expires. */
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { encode } from "../../domain/OpaqueJson.ts"
+import { encode } from "../../domain/json/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import * as BearerTokens from "../core/BearerTokens.ts"
 import { CoreTransport } from "../core/CoreTransport.ts"

@@ -3,7 +3,7 @@ import { PgTypes } from "@effect/sql-pg"
 import { Effect, Option, Schema } from "effect"
 import { TaskId } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import { array, countQuery, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
+import { array, countQuery, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import { Definition, limits, PausedReason, Run, type Schedule, ScheduleId, State } from "./Schedule.ts"
 import { ScheduledTask, type SchedulesStore } from "./SchedulesStore.ts"
 

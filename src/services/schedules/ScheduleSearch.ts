@@ -2,7 +2,7 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import { array, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
+import { array, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import { PausedReason, Run, ScheduleId, State } from "./Schedule.ts"
 import { lateSeconds } from "./ScheduleTables.ts"
 

@@ -1,7 +1,7 @@
 /** The tables of schedules, and what a revocation changes in them. */
 import type { Revocation } from "../../domain/Revocation.ts"
-import type { Tables } from "../store/Migrations.ts"
-import { moment } from "../store/Queries.ts"
+import type { Tables } from "../store/schema/Migrations.ts"
+import { moment } from "../store/sql/Queries.ts"
 import { limits } from "./Schedule.ts"
 
 /** Whether a schedule has ended and none of its runs waits. */

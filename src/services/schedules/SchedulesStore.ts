@@ -3,7 +3,7 @@ import { Context, type Duration, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import type { IdempotencyClaim } from "../store/TaskWrites.ts"
+import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
 import type { Outcome, Run, Schedule, ScheduleId, State } from "./Schedule.ts"
 
 /** What a schedule may not be saved for: `Revoked` when the authorizing token is revoked. */

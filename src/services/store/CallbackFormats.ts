@@ -1,6 +1,6 @@
 /** The formats of webhooks that extensions add. A task has the name of its format, or null: the body is the task itself. */
 import { Array as Arr, Context, Effect, Option } from "effect"
-import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import type { OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId, TaskStatus } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"

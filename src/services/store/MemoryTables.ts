@@ -1,6 +1,6 @@
 /** The rows of the stores in memory, for tests under TestClock. One contract suite runs on these stores and on Postgres. */
 import { Context, Layer, Struct } from "effect"
-import { encode, type OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import {
   isTerminal,
@@ -14,8 +14,8 @@ import {
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type * as Usage from "../../domain/Usage.ts"
 import type { DeliveryAttempt, DeliveryKey } from "../../domain/Webhook.ts"
-import type { Claimed, RecordedEvent } from "./TaskReads.ts"
-import type { NewTask } from "./TaskWrites.ts"
+import type { Claimed, RecordedEvent } from "./tasks/TaskReads.ts"
+import type { NewTask } from "./tasks/TaskWrites.ts"
 
 type Mutable<A> = { -readonly [Field in keyof A]: A[Field] }
 

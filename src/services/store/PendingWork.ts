@@ -6,9 +6,9 @@
 import { Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import { monotonicMillis } from "../../domain/Timestamp.ts"
+import { RemoteChanges } from "../signals/RemoteChanges.ts"
+import { TaskNotifications } from "../signals/TaskNotifications.ts"
 import * as Worker from "../timing/Worker.ts"
-import { RemoteChanges } from "./RemoteChanges.ts"
-import { TaskNotifications } from "./TaskNotifications.ts"
 
 /** Milliseconds without a change of a task after which polls may rest. */
 const activeFor = 3000

@@ -2,9 +2,9 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Layer, Schema, Struct } from "effect"
 import { Timestamp } from "../../domain/Timestamp.ts"
+import * as ScanFloor from "../timing/ScanFloor.ts"
 import { PendingWork } from "./PendingWork.ts"
-import { array, make as makeQueries, micros, moment, query } from "./Queries.ts"
-import * as ScanFloor from "./ScanFloor.ts"
+import { array, make as makeQueries, micros, moment, query } from "./sql/Queries.ts"
 import { StoredBytesStore, UserStorage } from "./StoredBytesStore.ts"
 
 const { float8, int4, text, uuid } = PgTypes.OID

@@ -1,10 +1,10 @@
 /** The store of usage in Postgres. */
 import { Effect, Layer, Option, Schema, Struct } from "effect"
 import { SqlClient } from "effect/sql"
-import type { Tables } from "../store/Migrations.ts"
 import { PendingWork } from "../store/PendingWork.ts"
-import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
-import * as ScanFloor from "../store/ScanFloor.ts"
+import type { Tables } from "../store/schema/Migrations.ts"
+import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
+import * as ScanFloor from "../timing/ScanFloor.ts"
 import type { Prices } from "./Prices.ts"
 import { Amounts, Bucket, type Key, limits, type Order, type Step, TaskUsage, type UsageQuery } from "./Usage.ts"
 import { Booked, UsageStore } from "./UsageStore.ts"

@@ -7,7 +7,7 @@
  * for unproven origins, so that whoever hangs leaves permits to the next one.
  */
 import { Counts } from "../limits/Counts.ts"
-import type { ClaimPermits } from "../store/WebhookStore.ts"
+import type { ClaimPermits } from "../store/webhooks/WebhookStore.ts"
 
 interface Window {
   inFlight: number

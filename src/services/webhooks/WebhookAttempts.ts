@@ -3,13 +3,13 @@
  * that reach their timeout, because a timer and a race for each would cost more than the rest of the attempt.
  */
 import { Cause, Clock, Duration, Effect, Exit, Function, LogLevel, Option, type Redacted, Semaphore } from "effect"
-import { encode } from "../../domain/OpaqueJson.ts"
+import { encode } from "../../domain/json/OpaqueJson.ts"
 import { fromNanos, monotonicMillisOf, plus } from "../../domain/Timestamp.ts"
 import { type AttemptError, errorOfStatus, hintOf, nextDelay } from "../../domain/Webhook.ts"
-import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/WebhookStore.ts"
+import { Settings } from "../settings/Settings.ts"
+import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Expiry from "../timing/Expiry.ts"
-import { Settings } from "../timing/Settings.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { DeliveryError, WebhookSender } from "./WebhookSender.ts"
 import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as Held from "../../../src/http/facades/Held.ts"
-import { makeClient, SentTurns } from "../../../src/services/SentTurns.ts"
+import { makeClient, SentTurns } from "../../../src/services/tasks/SentTurns.ts"
 
 it.effect("sends a blank every 15 s until the answer is there, and then the answer", () =>
   Effect.gen(function*() {

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { settings } from "../../../src/http/mcp/Settings.ts"
-import { type Environment, values } from "../../../src/services/timing/Setting.ts"
+import { type Environment, values } from "../../../src/services/settings/Setting.ts"
 
 const read = (environment: Environment) => {
   const problems: Array<string> = []

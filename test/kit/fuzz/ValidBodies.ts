@@ -1,7 +1,7 @@
 /** Valid bodies, derived from the schemas that decode them. */
 import { Arbitrary, Schema, Struct } from "effect"
 import { CoreEvent } from "../../../src/domain/CoreProtocol.ts"
-import { JsonObject } from "../../../src/domain/OpaqueJson.ts"
+import { JsonObject } from "../../../src/domain/json/OpaqueJson.ts"
 import { CreateTaskBody, Message, PreviousTurn } from "../../../src/domain/TaskRequest.ts"
 import { ToolCall, ToolResult } from "../../../src/domain/ToolCall.ts"
 import { CancelBody } from "../../../src/http/contract/TaskSchemas.ts"

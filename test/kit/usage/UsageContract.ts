@@ -3,8 +3,8 @@ import { assert, type Vitest } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
 import type { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
-import type { OpaqueJson } from "../../../src/domain/OpaqueJson.ts"
-import { fromValue } from "../../../src/domain/OpaqueJson.ts"
+import type { OpaqueJson } from "../../../src/domain/json/OpaqueJson.ts"
+import { fromValue } from "../../../src/domain/json/OpaqueJson.ts"
 import {
   isTerminal,
   type TaskEvent,
@@ -14,9 +14,9 @@ import {
 } from "../../../src/domain/Task.ts"
 import { fromMicros, now } from "../../../src/domain/Timestamp.ts"
 import * as Usage from "../../../src/domain/Usage.ts"
-import type { TaskRetention } from "../../../src/services/store/TaskRetention.ts"
-import { TaskRetention as Retention } from "../../../src/services/store/TaskRetention.ts"
-import { type NewTask, TaskWrites } from "../../../src/services/store/TaskWrites.ts"
+import type { TaskRetention } from "../../../src/services/store/tasks/TaskRetention.ts"
+import { TaskRetention as Retention } from "../../../src/services/store/tasks/TaskRetention.ts"
+import { type NewTask, TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
 import { type Amounts, decode } from "../../../src/services/usage/Usage.ts"
 import { UsageStore } from "../../../src/services/usage/UsageStore.ts"
 import { call, eventOf, newRunId, stored, uuid } from "../StoredTasks.ts"

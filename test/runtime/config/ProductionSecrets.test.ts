@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import { assert, describe, it } from "vitest"
 import * as ProductionSecrets from "../../../src/runtime/config/ProductionSecrets.ts"
 import { all } from "../../../src/runtime/config/settings.ts"
-import type { Environment } from "../../../src/services/timing/Setting.ts"
+import type { Environment } from "../../../src/services/settings/Setting.ts"
 
 const problemsOf = (env: Environment) => ProductionSecrets.problemsOf(all, env)
 

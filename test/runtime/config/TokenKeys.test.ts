@@ -3,7 +3,7 @@ import { assert, describe, it } from "vitest"
 import * as ProductionSecrets from "../../../src/runtime/config/ProductionSecrets.ts"
 import { all } from "../../../src/runtime/config/settings.ts"
 import { rulesOf, secretsOf } from "../../../src/runtime/config/TokenKeys.ts"
-import { type Environment, secretWarnings } from "../../../src/services/timing/Setting.ts"
+import { type Environment, secretWarnings } from "../../../src/services/settings/Setting.ts"
 
 const warningsOf = (env: Environment) => secretWarnings(all, env).join()
 

@@ -12,7 +12,7 @@ import { gzipSync } from "node:zlib"
 import * as AddressGuard from "../../../src/runtime/webhooks/AddressGuard.ts"
 import * as WebhookResolver from "../../../src/runtime/webhooks/WebhookResolver.ts"
 import * as WebhookTransport from "../../../src/runtime/webhooks/WebhookTransport.ts"
-import { Settings } from "../../../src/services/timing/Settings.ts"
+import { Settings } from "../../../src/services/settings/Settings.ts"
 import { WebhookSender } from "../../../src/services/webhooks/WebhookSender.ts"
 import { startNameServer } from "../../kit/NameServer.ts"
 

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { now, type Timestamp } from "../../../src/domain/Timestamp.ts"
-import { Tasks } from "../../../src/services/Tasks.ts"
+import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import {
   answerTo,
   caller,

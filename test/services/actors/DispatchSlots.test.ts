@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Queue } from "effect"
 import { toCreateTask } from "../../../src/domain/TaskRequest.ts"
 import type { Run } from "../../../src/services/core/CoreClient.ts"
-import { Tasks } from "../../../src/services/Tasks.ts"
+import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import { callerOf, question, withCore } from "../../kit/TestTasks.ts"
 
 const text = "x".repeat(2 * 1024 * 1024)

@@ -6,8 +6,8 @@ import { CoreRefused } from "../../../src/domain/DispatchRetry.ts"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import { now } from "../../../src/domain/Timestamp.ts"
 import type { Run } from "../../../src/services/core/CoreClient.ts"
-import { TaskWrites } from "../../../src/services/store/TaskWrites.ts"
-import { Tasks } from "../../../src/services/Tasks.ts"
+import { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
+import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import {
   accepts,
   answerTo,

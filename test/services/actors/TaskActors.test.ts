@@ -3,7 +3,7 @@ import { Duration, Effect, Logger, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { CoreRefused } from "../../../src/domain/DispatchRetry.ts"
 import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
-import { Tasks } from "../../../src/services/Tasks.ts"
+import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import {
   accepts,
   caller,

@@ -7,8 +7,8 @@ import type { TaskId } from "../../../src/domain/Task.ts"
 import { monotonicMillis, now, plus } from "../../../src/domain/Timestamp.ts"
 import { TaskSweeper } from "../../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
-import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
-import { Tasks } from "../../../src/services/Tasks.ts"
+import { TaskNotifications } from "../../../src/services/signals/TaskNotifications.ts"
+import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import { commit, stored } from "../../kit/StoredTasks.ts"
 import {
   accepts,

@@ -7,7 +7,7 @@ import { Timestamp } from "../../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
 import { makeSelf } from "../../../src/services/operations/ClusterNodes.ts"
-import { TaskScans } from "../../../src/services/store/TaskScans.ts"
+import { TaskScans } from "../../../src/services/store/tasks/TaskScans.ts"
 
 const deadline = Timestamp.make(3_600_000_000)
 const later = Timestamp.make(7_200_000_000)

@@ -3,8 +3,8 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Timestamp } from "../../../src/domain/Timestamp.ts"
 import * as StoredBytes from "../../../src/services/operations/StoredBytes.ts"
+import { Settings } from "../../../src/services/settings/Settings.ts"
 import { type Count, StoredBytesStore } from "../../../src/services/store/StoredBytesStore.ts"
-import { Settings } from "../../../src/services/timing/Settings.ts"
 
 /** Two users are due once. The count of "many" has no end. */
 const layerStore = Layer.sync(StoredBytesStore, () => {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { OperatorSessions, type OperatorTokens } from "../../../src/services/operator/OperatorSessions.ts"
-import * as RevocationRepositoryMemory from "../../../src/services/store/RevocationRepositoryMemory.ts"
+import * as RevocationRepositoryMemory from "../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
 import { Secrets } from "../../../src/services/tokens/Secrets.ts"
 import { TokenRevocations } from "../../../src/services/tokens/TokenRevocations.ts"
 

@@ -11,7 +11,7 @@ import {
   ScheduleId
 } from "../../../src/services/schedules/Schedule.ts"
 import { type Attempted, type FiringClaim, SchedulesStore } from "../../../src/services/schedules/SchedulesStore.ts"
-import type { TaskWrites } from "../../../src/services/store/TaskWrites.ts"
+import type { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
 import { commit, stored, uuid } from "../../kit/StoredTasks.ts"
 
 const lease = Duration.seconds(10)

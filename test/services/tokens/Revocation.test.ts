@@ -1,14 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Redacted, Ref } from "effect"
 import { TestClock } from "effect/testing"
-import { fromValue } from "../../../src/domain/OpaqueJson.ts"
+import { fromValue } from "../../../src/domain/json/OpaqueJson.ts"
 import type { Caller } from "../../../src/domain/Principal.ts"
 import { Revocation } from "../../../src/domain/Revocation.ts"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import { now } from "../../../src/domain/Timestamp.ts"
-import { RevocationRepository } from "../../../src/services/store/RevocationRepository.ts"
-import * as RevocationRepositoryMemory from "../../../src/services/store/RevocationRepositoryMemory.ts"
-import { Tasks } from "../../../src/services/Tasks.ts"
+import { RevocationRepository } from "../../../src/services/store/revocations/RevocationRepository.ts"
+import * as RevocationRepositoryMemory from "../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
+import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import { TokenRevocations } from "../../../src/services/tokens/TokenRevocations.ts"
 import {
   accepts,

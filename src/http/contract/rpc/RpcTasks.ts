@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { JsonValue } from "../../../domain/OpaqueJson.ts"
+import { JsonValue } from "../../../domain/json/OpaqueJson.ts"
 import * as TaskErrors from "../../../domain/TaskErrors.ts"
 import type { CreateTaskBody } from "../../../domain/TaskRequest.ts"
 import type { RerunBody } from "../../../domain/TaskRerun.ts"

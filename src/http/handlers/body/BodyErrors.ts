@@ -1,6 +1,6 @@
 /** Converts schema issues of a body into messages by field, without internal names and of a bounded size. */
 import { Predicate, type SchemaAST, SchemaIssue } from "effect"
-import type { Excess } from "../../../domain/RawJson.ts"
+import type { Excess } from "../../../domain/json/RawJson.ts"
 import { ValidationFailed } from "../../contract/Errors.ts"
 
 export type Path = ReadonlyArray<PropertyKey>

@@ -6,11 +6,11 @@
 import { Channel, Context, Duration, Effect, Layer, Pull, type Result, type Scope, Stream } from "effect"
 import { Digest } from "effect/crypto"
 import type { HttpServerRequest } from "effect/http"
-import type { Found } from "../../../domain/JsonPaths.ts"
+import type { Found } from "../../../domain/json/JsonPaths.ts"
 import * as Limits from "../../../domain/Limits.ts"
-import { PassedBytes } from "../../../services/files/PassedBytes.ts"
 import * as FairPermits from "../../../services/limits/FairPermits.ts"
-import type { IdempotencyClaim } from "../../../services/store/TaskWrites.ts"
+import { PassedBytes } from "../../../services/limits/PassedBytes.ts"
+import type { IdempotencyClaim } from "../../../services/store/tasks/TaskWrites.ts"
 import { Timeouts } from "../../../services/timing/Timeouts.ts"
 import {
   invalid,

@@ -1,12 +1,12 @@
 /** Decodes a request's JSON body within the bounds of `domain/Limits`, and reports every invalid field. */
 import { Effect, Predicate, Result, Schema } from "effect"
 import { isStorable } from "../../../domain/Fields.ts"
-import { describe, type JsonProblem } from "../../../domain/JsonBytes.ts"
-import type { Found } from "../../../domain/JsonPaths.ts"
-import { JsonScanner } from "../../../domain/JsonScanner.ts"
-import { type Shape, shapeOf } from "../../../domain/JsonShape.ts"
+import { describe, type JsonProblem } from "../../../domain/json/JsonBytes.ts"
+import type { Found } from "../../../domain/json/JsonPaths.ts"
+import { JsonScanner } from "../../../domain/json/JsonScanner.ts"
+import { type Shape, shapeOf } from "../../../domain/json/JsonShape.ts"
+import * as RawJson from "../../../domain/json/RawJson.ts"
 import * as Limits from "../../../domain/Limits.ts"
-import * as RawJson from "../../../domain/RawJson.ts"
 import { invalid, type ValidationFailed } from "../../contract/Errors.ts"
 import { collect, FieldErrors } from "./BodyErrors.ts"
 

@@ -5,7 +5,7 @@
 import { Array as Arr, Cause, Duration, Effect, Fiber, Latch, Predicate, Schema, Stream } from "effect"
 import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
 import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
-import { isJsonObject, type JsonObject } from "../../../domain/OpaqueJson.ts"
+import { isJsonObject, type JsonObject } from "../../../domain/json/OpaqueJson.ts"
 import { isPlainTool, type PlainTool } from "../../../domain/TaskRequest.ts"
 import { monotonicMillis } from "../../../domain/Timestamp.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"

@@ -4,7 +4,7 @@
  */
 import { Effect, FileSystem, Redacted, Ref, Result, Schema, SchemaIssue, UndefinedOr } from "effect"
 import { isNode, LineCounter, parseDocument } from "yaml"
-import { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { JsonObject } from "../../../domain/json/OpaqueJson.ts"
 import type { Endpoint } from "./OpenAiModel.ts"
 
 type Environment = Readonly<Record<string, string | undefined>>

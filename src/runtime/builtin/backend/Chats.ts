@@ -3,8 +3,8 @@
  * because canceled tasks do not delete their chats.
  */
 import { Clock, Duration, Effect, FileSystem, Option, Path } from "effect"
+import { fromText, type JsonObject, toValue } from "../../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../../domain/Limits.ts"
-import { fromText, type JsonObject, toValue } from "../../../domain/OpaqueJson.ts"
 import * as Worker from "../../../services/timing/Worker.ts"
 import * as DataDirectory from "../../config/DataDirectory.ts"
 import { isTurn, type Turn } from "./Conversation.ts"

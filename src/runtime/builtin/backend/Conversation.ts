@@ -5,7 +5,7 @@
 import { Effect, Predicate, Schema } from "effect"
 import type { Prompt } from "effect/ai"
 import type { CreateTurn } from "../../../domain/AssistantProtocol.ts"
-import { isJsonObject, JsonObject, JsonValue } from "../../../domain/OpaqueJson.ts"
+import { isJsonObject, JsonObject, JsonValue } from "../../../domain/json/OpaqueJson.ts"
 import { ToolCall, type ToolResult } from "../../../domain/ToolCall.ts"
 
 /** The fields of a client's message that the backend reads; it may contain others. */

@@ -4,7 +4,7 @@
  * not interpreted here accept everything; regular expressions are never run.
  */
 import type { Schema } from "effect"
-import { isJsonObject } from "../../../domain/OpaqueJson.ts"
+import { isJsonObject } from "../../../domain/json/OpaqueJson.ts"
 
 /** Maximum steps; each visits one value of the schema or the arguments. */
 const maxSteps = 50_000

@@ -2,7 +2,7 @@
 import { Duration, Effect, Schema, Scope, Stream } from "effect"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
-import { concat, fromJsonText, textOf } from "../../../domain/OpaqueJson.ts"
+import { concat, fromJsonText, textOf } from "../../../domain/json/OpaqueJson.ts"
 import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
 import { type Backend, BackendFailed, BackendRefused, type Caller, skipToLatest } from "../Backend.ts"
 

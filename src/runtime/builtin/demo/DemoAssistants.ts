@@ -4,7 +4,7 @@
  */
 import { Array as Arr, Effect, Predicate, Schema, Stream } from "effect"
 import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
-import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import type { JsonObject } from "../../../domain/json/OpaqueJson.ts"
 import { FileItem, isPlainTool, TextItem } from "../../../domain/TaskRequest.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
 import { skipToLatest } from "../Backend.ts"

@@ -1,7 +1,7 @@
 /** A value that fits a JSON Schema of the usual keywords, for demo assistants that are asked for JSON. */
 import { Predicate } from "effect"
 import type { Schema } from "effect"
-import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import type { JsonObject } from "../../../domain/json/OpaqueJson.ts"
 
 /** Bounds of a value, whatever its schema says. */
 const maxDepth = 16

@@ -10,7 +10,7 @@ import * as HistorySql from "../../../services/operator/HistorySql.ts"
 import { Operators } from "../../../services/operator/Operators.ts"
 import { OperatorSessions } from "../../../services/operator/OperatorSessions.ts"
 import * as OperatorStoreSql from "../../../services/operator/OperatorStoreSql.ts"
-import { duration, optional, setting, tokensOrNone, type Values } from "../../../services/timing/Setting.ts"
+import { duration, optional, setting, tokensOrNone, type Values } from "../../../services/settings/Setting.ts"
 import { CoreSettings, type Extension, OwnConnections } from "../../Extension.ts"
 
 export const settings = {

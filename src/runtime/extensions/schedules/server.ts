@@ -16,7 +16,7 @@ import * as SchedulesSql from "../../../services/schedules/SchedulesSql.ts"
 import * as ScheduleTables from "../../../services/schedules/ScheduleTables.ts"
 import { ScheduleWake } from "../../../services/schedules/ScheduleWake.ts"
 import { TaskBodies } from "../../../services/schedules/TaskBodies.ts"
-import { optional, secrets, setting, tokenSecrets, url, type Values } from "../../../services/timing/Setting.ts"
+import { optional, secrets, setting, tokenSecrets, url, type Values } from "../../../services/settings/Setting.ts"
 import { CoreSettings, type Extension, OwnConnections } from "../../Extension.ts"
 import * as UndiciTransport from "../../node/UndiciTransport.ts"
 

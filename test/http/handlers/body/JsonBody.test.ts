@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Predicate, Schema } from "effect"
-import * as OpaqueJson from "../../../../src/domain/OpaqueJson.ts"
+import * as OpaqueJson from "../../../../src/domain/json/OpaqueJson.ts"
 import { Api } from "../../../../src/http/contract/Api.ts"
 import * as Bodies from "../../../../src/http/handlers/body/Bodies.ts"
 import { type BodyKind, decodeBytes } from "../../../../src/http/handlers/body/JsonBody.ts"

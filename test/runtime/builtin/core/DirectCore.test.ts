@@ -4,8 +4,8 @@ import { TestClock } from "effect/testing"
 import type { TurnLine } from "../../../../src/domain/AssistantProtocol.ts"
 import type { CoreReport } from "../../../../src/domain/CoreProtocol.ts"
 import { CoreRefused } from "../../../../src/domain/DispatchRetry.ts"
+import { OpaqueJson } from "../../../../src/domain/json/OpaqueJson.ts"
 import * as Limits from "../../../../src/domain/Limits.ts"
-import { OpaqueJson } from "../../../../src/domain/OpaqueJson.ts"
 import { StoreUnavailable } from "../../../../src/domain/StoreUnavailable.ts"
 import { RunId, TaskId } from "../../../../src/domain/Task.ts"
 import { RunSuperseded } from "../../../../src/domain/TaskErrors.ts"
@@ -14,7 +14,7 @@ import type { Backend } from "../../../../src/runtime/builtin/Backend.ts"
 import * as DirectCore from "../../../../src/runtime/builtin/core/DirectCore.ts"
 import * as NodeCrypto from "../../../../src/runtime/node/NodeCrypto.ts"
 import type { Run } from "../../../../src/services/core/CoreClient.ts"
-import type { Tasks } from "../../../../src/services/Tasks.ts"
+import type { Tasks } from "../../../../src/services/tasks/Tasks.ts"
 
 const runId = RunId.make("019ac5d2-8001-7b10-a5f3-90b1c2d3e4f5")
 

@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Duration, Redacted } from "effect"
 import { settings } from "../../../../src/runtime/extensions/operator/server.ts"
-import { type Environment, values } from "../../../../src/services/timing/Setting.ts"
+import { type Environment, values } from "../../../../src/services/settings/Setting.ts"
 
 const read = (environment: Environment) => {
   const problems: Array<string> = []

@@ -1,0 +1,310 @@
+/**
+ * The functions of the database, each with one definition: every migration replaces them all. They take a batch: an array for each
+ * argument, with an element for each row, and return the outcomes in the same order. Postgres prepares a statement anew whenever it
+ * runs, which costs more than a row. They are called with named arguments, so that from 0.1.0 on nodes of the release before can still call
+ * them: a new argument has a default, and a function that another one replaces stays for a release.
+ */
+import * as Limits from "../../../domain/Limits.ts"
+import { labelOf } from "../tasks/ListStatement.ts"
+import { given, notEnded } from "../tasks/TaskColumns.ts"
+
+/** A session keeps the plans that it makes while tables are nearly empty: rows are found by indexes, whatever the planner knows. */
+const byIndex = `LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET plan_cache_mode = force_generic_plan`
+
+/** A lookup in the index for each row. To read the whole index and compare looks as cheap while the table is nearly empty, and `=` allows it. */
+const is = (column: string, value: string) => `${column} = ANY (ARRAY[${value}])`
+
+/** Keeps the planner from copying the expressions of a subquery to each place that uses its columns: to prepare them is most of a call. */
+const once = "OFFSET 0"
+
+/** Whether an array has an element that is not null. */
+const hasAny = (array: string) => `array_remove(${array}, NULL) <> '{}'`
+
+/**
+ * Answers repeated keys, checks the limit of active tasks and inserts, in one round trip and atomically per user. The rows of a
+ * user follow one another and have the same limit.
+ */
+const createTasks = `CREATE FUNCTION create_tasks(
+  p_request text[], p_user_token text[], p_callback_secret text[], p_metadata jsonb[], p_max_active integer[],
+  p_key text[], p_fingerprint text[], p_key_expires_at timestamptz[],
+  ${given.map(({ name, type }) => `p_${name} ${type}[] DEFAULT NULL`).join(", ")}
+) RETURNS TABLE (outcome text, task_uuid uuid) ${byIndex} AS $$
+#variable_conflict use_column
+DECLARE
+  outcomes text[];
+  uuids uuid[] := p_uuid;
+  counts integer[];
+  active integer;
+  claims uuid[];
+  fingerprints text[];
+  leaders integer[];
+  leader integer;
+  firsts integer[];
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('async-task-service:' || sub, 0)) FROM unnest(p_sub) AS sub;
+  IF ${hasAny("p_key")} THEN
+    SELECT array_agg(claim ORDER BY n), array_agg(fingerprint ORDER BY n), array_agg(leader ORDER BY n),
+      array_agg(first ORDER BY n)
+    INTO claims, fingerprints, leaders, firsts FROM (
+      SELECT n, claimed.task_uuid AS claim, claimed.fingerprint, CASE WHEN p_key[n] IS NOT NULL
+        THEN min(n) FILTER (WHERE claimed.task_uuid IS NULL) OVER (PARTITION BY p_sub[n], p_key[n]) END AS leader,
+        min(n) FILTER (WHERE claimed.task_uuid IS NULL) OVER (PARTITION BY p_sub[n]) AS first
+      FROM generate_subscripts(p_uuid, 1) AS n LEFT JOIN LATERAL (
+        SELECT * FROM (
+          SELECT * FROM idempotency_keys k WHERE k.sub = p_sub[n] AND k.key = p_key[n] LIMIT 1
+        ) AS kept WHERE expires_at > p_created_at[n]
+      ) AS claimed ON true
+    ) AS known;
+  END IF;
+  -- Once for each user with a row that is no replay: entries of ended tasks, which a long transaction keeps, make a count slow.
+  SELECT array_agg(CASE WHEN coalesce(firsts[n] = n, firsts IS NULL AND p_sub[n] IS DISTINCT FROM p_sub[n - 1]) THEN (
+      SELECT count(*) FROM (
+        SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
+      ) AS found
+    ) END ORDER BY n)
+  INTO counts FROM generate_subscripts(p_uuid, 1) AS n;
+  FOR n IN 1 .. cardinality(p_uuid) LOOP
+    active := coalesce(counts[n], active);
+    leader := coalesce(leaders[n], n);
+    IF claims[n] IS NOT NULL THEN
+      uuids[n] := claims[n];
+      outcomes[n] := CASE WHEN fingerprints[n] = p_fingerprint[n] THEN 'replayed' ELSE 'key_reused' END;
+    ELSIF leader < n THEN
+      -- The first of the rows with one key decides for the others.
+      uuids[n] := p_uuid[leader];
+      outcomes[n] := CASE
+        WHEN outcomes[leader] <> 'created' THEN outcomes[leader]
+        WHEN p_fingerprint[leader] = p_fingerprint[n] THEN 'replayed'
+        ELSE 'key_reused' END;
+    ELSIF active >= p_max_active[n] THEN
+      outcomes[n] := 'too_many_active_tasks';
+    ELSE
+      outcomes[n] := 'created';
+      active := active + 1;
+    END IF;
+  END LOOP;
+  INSERT INTO tasks (${given.map(({ name }) => name).join(", ")})
+  SELECT ${given.map(({ name }) => `p_${name}[n]`).join(", ")}
+  FROM generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'created';
+  INSERT INTO task_requests (task_uuid, request, user_token, callback_secret)
+  SELECT p_uuid[n], p_request[n], p_user_token[n], p_callback_secret[n]
+  FROM generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'created';
+  IF ${hasAny("p_metadata")} THEN
+    INSERT INTO task_metadata (task_uuid, metadata)
+    SELECT p_uuid[n], p_metadata[n] FROM generate_subscripts(p_uuid, 1) AS n
+    WHERE outcomes[n] = 'created' AND p_metadata[n] IS NOT NULL;
+    INSERT INTO task_labels (label, created_at, task_uuid)
+    SELECT ${labelOf("p_sub[n]", "key", "value")}, p_created_at[n], p_uuid[n]
+    FROM generate_subscripts(p_uuid, 1) AS n CROSS JOIN LATERAL jsonb_each_text(p_metadata[n])
+    WHERE outcomes[n] = 'created';
+  END IF;
+  IF ${hasAny("p_key")} THEN
+    INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
+    SELECT p_sub[n], p_key[n], p_fingerprint[n], p_uuid[n], p_key_expires_at[n]
+    FROM generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'created' AND p_key[n] IS NOT NULL
+    ON CONFLICT (sub, key) DO UPDATE SET
+      fingerprint = EXCLUDED.fingerprint, task_uuid = EXCLUDED.task_uuid, expires_at = EXCLUDED.expires_at;
+  END IF;
+  RETURN QUERY SELECT * FROM unnest(outcomes, uuids);
+END $$`
+
+const applied = "generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'Applied'"
+
+const isKept = `octet_length(r.request) <= ${Limits.keptRequestBytes}`
+
+/**
+ * Writes an event for each of different tasks, after a first one if that applies: a first event that does not apply is left out. The locks
+ * come first, because a statement does not see what others committed while it waited. No task gets an event before its
+ * creation has committed, so that none appears between the two.
+ */
+const commitTasks = `CREATE FUNCTION commit_tasks(
+  p_uuid uuid[], p_run_id uuid[], p_core_event_id text[], p_at timestamptz[],
+  p_type text[], p_sources text[], p_target text[], p_is_terminal boolean[], p_needs_token boolean[],
+  p_sends_webhook boolean[], p_stop_reason text[], p_error text[], p_pending_tool_calls text[], p_turn text[],
+  p_core_state text[], p_new_run_id uuid[], p_tool_results text[], p_user_token text[], p_token_id text[],
+  p_token_issued_at timestamptz[], p_key text[], p_fingerprint text[], p_key_expires_at timestamptz[],
+  p_first_type text[], p_first_sources text[], p_first_target text[], p_model text[], p_tokens text[],
+  p_books_usage boolean[]
+) RETURNS TABLE (outcome text, head tasks, has_first boolean) ${byIndex} AS $$
+#variable_conflict use_column
+DECLARE
+  outcomes text[];
+  firsts boolean[];
+  revisions integer[];
+  signs boolean[];
+  has_callback boolean;
+BEGIN
+  PERFORM FROM tasks t WHERE t.uuid = ANY (p_uuid) ORDER BY t.uuid FOR NO KEY UPDATE;
+  SELECT array_agg(decided.outcome ORDER BY n), array_agg(is_first ORDER BY n), array_agg(next_revision ORDER BY n),
+    array_agg(is_sign ORDER BY n), coalesce(bool_or(callback_url IS NOT NULL AND decided.outcome = 'Applied'), false)
+  INTO outcomes, firsts, revisions, signs, has_callback
+  FROM (
+    SELECT n, is_first, t.callback_url, t.revision + CASE WHEN is_first THEN 2 ELSE 1 END AS next_revision,
+      p_core_event_id[n] IS NOT NULL AND t.status = 'processing' AND t.run_id = p_run_id[n] AS is_sign, CASE
+      WHEN t.uuid IS NULL THEN 'Unknown'
+      WHEN t.completed_at IS NOT NULL THEN
+        -- The index does not have the last event of a task.
+        CASE WHEN (
+          SELECT true FROM task_events e WHERE e.task_uuid = t.uuid AND e.revision = t.revision
+            AND e.core_event_id = p_core_event_id[n] LIMIT 1
+        ) OR was_recorded THEN 'NoEffect' ELSE 'Superseded' END
+      WHEN was_recorded THEN 'NoEffect'
+      WHEN t.run_id <> p_run_id[n] THEN 'Superseded'
+      WHEN (CASE WHEN is_first THEN p_first_target[n] ELSE t.status END) <> ALL (p_sources[n]::text[]) THEN 'NoEffect'
+      WHEN p_needs_token[n] AND (
+        (SELECT true FROM token_revocations r WHERE r.token_id = t.token_id LIMIT 1) OR (
+          SELECT true FROM token_revocations r WHERE r.sub = t.sub
+            AND (t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before) LIMIT 1)
+      ) THEN 'Revoked'
+      ELSE 'Applied' END AS outcome
+    FROM unnest(p_uuid) WITH ORDINALITY AS wanted (uuid, n)
+    LEFT JOIN LATERAL (SELECT * FROM tasks t WHERE t.uuid = wanted.uuid LIMIT 1) AS t ON true
+    CROSS JOIN LATERAL (
+      SELECT p_first_type[n] IS NOT NULL AND coalesce(t.status = ANY (p_first_sources[n]::text[]), false) AS is_first, (
+        SELECT true FROM task_events e WHERE e.task_uuid = t.uuid AND e.core_event_id = p_core_event_id[n]
+          AND e.status IN ('processing', 'interrupted') LIMIT 1
+      ) AS was_recorded
+      ${once}
+    ) AS known
+    ${once}
+  ) AS decided;
+
+  IF 'NoEffect' = ANY (outcomes) THEN
+    -- An event that changes nothing is still a sign of life of its run.
+    UPDATE tasks t SET resumed_at = NULL, silence_from = p_at[n], silent_since = NULL, hand_overs = NULL
+    FROM generate_subscripts(p_uuid, 1) AS n
+    WHERE outcomes[n] = 'NoEffect' AND signs[n] AND ${is("t.uuid", "p_uuid[n]")};
+  END IF;
+  IF has_callback THEN
+    -- Copies the turns that are about to be replaced into the deliveries that report them.
+    UPDATE webhook_deliveries d
+    SET turn = coalesce((SELECT u.turn FROM task_turns u WHERE u.task_uuid = p_uuid[n]), 'null')
+    FROM ${applied} AND p_turn[n] IS NOT NULL
+      AND ${is("d.task_uuid", "p_uuid[n]")} AND d.status = 'interrupted' AND d.turn IS NULL;
+    INSERT INTO webhook_deliveries (
+      task_uuid, revision, status, sub, url, origin, is_proven, pending_tool_calls, signed, callback_secret, created_at,
+      due_at
+    )
+    SELECT t.uuid, revisions[n], p_target[n], t.sub, t.callback_url, target.origin,
+      EXISTS (SELECT FROM webhook_origins o WHERE o.origin = target.origin),
+      p_pending_tool_calls[n], r.callback_secret IS NOT NULL, r.callback_secret, p_at[n], p_at[n]
+    FROM generate_subscripts(p_uuid, 1) AS n JOIN tasks t ON ${is("t.uuid", "p_uuid[n]")}
+    LEFT JOIN task_requests r ON ${is("r.task_uuid", "p_uuid[n]")}
+    CROSS JOIN LATERAL (
+      SELECT regexp_replace(t.callback_url, E'^(\\\\w+://)(?:[^/?#]*@)?([^/?#]*).*$', E'\\\\1\\\\2') AS origin
+    ) AS target
+    WHERE outcomes[n] = 'Applied' AND p_sends_webhook[n] AND t.callback_url IS NOT NULL;
+  END IF;
+  INSERT INTO task_events (task_uuid, revision, type, status, occurred_at, core_event_id)
+  SELECT p_uuid[n], revisions[n] - 1, p_first_type[n], p_first_target[n], p_at[n], NULL FROM ${applied} AND firsts[n]
+  UNION ALL
+  SELECT p_uuid[n], revisions[n], p_type[n], p_target[n], p_at[n], p_core_event_id[n] FROM ${applied};
+  IF ${hasAny("p_turn")} THEN
+    INSERT INTO task_turns (task_uuid, turn)
+    SELECT p_uuid[n], p_turn[n] FROM ${applied} AND p_turn[n] IS NOT NULL
+    ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn;
+  END IF;
+  IF 'interrupted' = ANY (p_target) OR true = ANY (p_is_terminal) OR ${hasAny("p_new_run_id")} THEN
+    UPDATE task_requests r SET
+      user_token = CASE WHEN p_is_terminal[n] THEN '' ELSE coalesce(p_user_token[n], r.user_token) END,
+      callback_secret = CASE WHEN NOT p_is_terminal[n] THEN r.callback_secret END,
+      core_state = CASE WHEN p_target[n] = 'interrupted' THEN p_core_state[n] WHEN NOT p_is_terminal[n] THEN r.core_state END,
+      tool_results = p_tool_results[n]
+    FROM ${applied} AND ${is("r.task_uuid", "p_uuid[n]")}
+      AND (p_target[n] = 'interrupted' OR p_new_run_id[n] IS NOT NULL OR (p_is_terminal[n] AND ${isKept}));
+    DELETE FROM task_requests r USING ${applied} AND ${
+  is("r.task_uuid", "p_uuid[n]")
+} AND p_is_terminal[n] AND NOT ${isKept};
+  END IF;
+  IF ${hasAny("p_stop_reason")} THEN
+    INSERT INTO core_stops (run_id, task_uuid, reason, due_at)
+    SELECT t.run_id, t.uuid, p_stop_reason[n], p_at[n] FROM tasks t, ${applied}
+      AND ${is("t.uuid", "p_uuid[n]")} AND p_stop_reason[n] IS NOT NULL
+    ON CONFLICT DO NOTHING;
+  END IF;
+  IF ${hasAny("p_key")} THEN
+    INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
+    SELECT t.sub, p_key[n], p_fingerprint[n], t.uuid, p_key_expires_at[n] FROM tasks t, ${applied}
+      AND ${is("t.uuid", "p_uuid[n]")} AND p_key[n] IS NOT NULL
+    ON CONFLICT (sub, key) DO UPDATE SET
+      fingerprint = EXCLUDED.fingerprint, task_uuid = EXCLUDED.task_uuid, expires_at = EXCLUDED.expires_at;
+  END IF;
+
+  RETURN QUERY WITH timed AS (
+    SELECT t.uuid, t.sub, t.assistant_id, t.model, n, coalesce(p_tokens[n]::bigint[], t.usage[1:5]) AS reported, t.usage[6:11] AS booked, CASE
+      WHEN t.status = 'processing' AND p_target[n] <> 'processing'
+        THEN t.active_us + (extract(epoch FROM p_at[n]) * 1000000)::bigint
+      WHEN t.status <> 'processing' AND p_target[n] = 'processing'
+        THEN coalesce(t.active_us, 0) - (extract(epoch FROM p_at[n]) * 1000000)::bigint
+      ELSE t.active_us END AS active,
+      p_books_usage[n] AND (
+        p_is_terminal[n] OR (p_target[n] = 'interrupted' AND (p_tokens[n] IS NOT NULL OR t.usage IS NOT NULL))
+      ) AS is_booked
+    FROM tasks t, ${applied} AND ${is("t.uuid", "p_uuid[n]")} ${once}
+  ), counted AS MATERIALIZED (
+    SELECT *, CASE WHEN is_booked AND reported IS NOT NULL THEN ARRAY[
+        greatest(reported[1] - coalesce(booked[1], 0), 0), greatest(reported[2] - coalesce(booked[2], 0), 0),
+        greatest(reported[3] - coalesce(booked[3], 0), 0), greatest(reported[4] - coalesce(booked[4], 0), 0),
+        greatest(reported[5] - coalesce(booked[5], 0), 0)
+      ] END AS more,
+      greatest(active / 1000000 - coalesce(booked[6], 0), 0) AS more_seconds
+    FROM timed
+  ), written AS (
+    UPDATE tasks t SET
+      status = p_target[n],
+      revision = revisions[n],
+      turn_revision = CASE WHEN p_turn[n] IS NULL THEN t.turn_revision ELSE revisions[n] END,
+      error = p_error[n],
+      pending_tool_calls = p_pending_tool_calls[n],
+      completed_at = CASE WHEN p_is_terminal[n] THEN p_at[n] END,
+      run_id = coalesce(p_new_run_id[n], t.run_id),
+      resumed_at = CASE WHEN p_new_run_id[n] IS NOT NULL THEN p_at[n] END,
+      silence_from = NULL,
+      silent_since = NULL,
+      hand_overs = NULL,
+      active_us = active,
+      usage = CASE WHEN reported IS NOT NULL THEN reported || CASE
+        WHEN is_booked THEN ARRAY[
+          coalesce(booked[1], 0) + more[1], coalesce(booked[2], 0) + more[2], coalesce(booked[3], 0) + more[3],
+          coalesce(booked[4], 0) + more[4], coalesce(booked[5], 0) + more[5], coalesce(booked[6], 0) + more_seconds
+        ]
+        ELSE coalesce(booked, ARRAY[0, 0, 0, 0, 0, NULL]) END END,
+      model = CASE WHEN p_model[n] IS NULL AND p_tokens[n] IS NULL THEN t.model ELSE p_model[n] END,
+      token_id = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_id ELSE p_token_id[n] END,
+      token_issued_at = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_issued_at ELSE p_token_issued_at[n] END
+    FROM counted WHERE ${is("t.uuid", "counted.uuid")} RETURNING t AS head, n
+  ), outbox AS (
+    INSERT INTO usage_outbox (task_uuid, revision, assistant_id, booked_at, active_seconds, sub, model, ended, tokens)
+    SELECT uuid, revisions[n], assistant_id, p_at[n], more_seconds, sub,
+      CASE WHEN p_model[n] IS NULL AND p_tokens[n] IS NULL THEN model ELSE p_model[n] END,
+      CASE WHEN p_is_terminal[n] THEN p_target[n] END, more
+    FROM counted WHERE is_booked
+  )
+  SELECT outcomes[n], head, firsts[n] FROM (
+    SELECT n, head FROM written
+    UNION ALL
+    SELECT n, other.head FROM generate_subscripts(p_uuid, 1) AS n
+    LEFT JOIN LATERAL (SELECT t AS head FROM tasks t WHERE t.uuid = p_uuid[n] LIMIT 1) AS other ON true
+    WHERE outcomes[n] <> 'Applied'
+  ) AS answered ORDER BY n;
+END $$`
+
+/** Drops what has one of their names, whatever its arguments: the definitions follow. */
+const dropAll = `DO $$
+DECLARE
+  old record;
+BEGIN
+  FOR old IN
+    SELECT oid::regprocedure AS name FROM pg_proc
+    WHERE proname IN ('create_task', 'commit_task', 'create_tasks', 'commit_tasks') AND pg_function_is_visible(oid)
+  LOOP
+    EXECUTE 'DROP FUNCTION ' || old.name;
+  END LOOP;
+END $$`
+
+export const functions: ReadonlyArray<string> = [
+  dropAll,
+  createTasks,
+  commitTasks
+]

@@ -1,0 +1,109 @@
+import { Effect, Layer, Option, Struct } from "effect"
+import * as Excerpt from "../../../domain/Excerpt.ts"
+import { encode, textOf } from "../../../domain/json/OpaqueJson.ts"
+import * as Limits from "../../../domain/Limits.ts"
+import { hasAll } from "../../../domain/Metadata.ts"
+import type { TaskId } from "../../../domain/Task.ts"
+import { KeptFields } from "../../../domain/TaskRequest.ts"
+import { byId, bytesOf, claimOf, headOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "../MemoryTables.ts"
+import { type PendingRun, TaskReads } from "./TaskReads.ts"
+import { idPattern, matchesIn } from "./TaskSearch.ts"
+
+const newestFirst = (a: TaskRow, b: TaskRow) => b.task.createdAt - a.task.createdAt || byId(b, a)
+
+const runOf = ({ coreState, principal, runId, task, toolResults, userToken }: TaskRow): PendingRun => ({
+  principal,
+  runId,
+  deadline: task.deadline,
+  request: task.request,
+  userToken,
+  resume: toolResults === null ? null : { state: coreState, results: toolResults }
+})
+
+type Rows = ReadonlyMap<TaskId, TaskRow>
+
+const excerptsOf = (rows: Rows, sub: string, uuids: ReadonlyArray<TaskId>): ReadonlyMap<TaskId, string> =>
+  new Map(uuids.flatMap((uuid) => {
+    const task = rows.get(uuid)?.task
+    const excerpt = task?.principal.sub === sub ? Excerpt.of(textOf(encode(task.request))) : null
+    return excerpt === null ? [] : [[uuid, excerpt]]
+  }))
+
+const search = (rows: Rows, sub: string, text: string) => {
+  const own = [...rows.values()].filter(({ task }) => task.principal.sub === sub)
+  const [wanted, pattern] = [text.toLowerCase(), idPattern(text)]
+  const parts = pattern?.split("%").filter((part) => part !== "") ?? []
+  const isNamed = ({ task, uuid }: TaskRow) =>
+    (parts.length > 0 && parts.every((part) => uuid.includes(part))) ||
+    Object.entries(task.metadata ?? {}).some(([key, value]) => `${key}: ${value}`.toLowerCase().includes(wanted))
+  const ids = own.map(({ uuid }) => uuid)
+  return [...new Set([...own.filter(isNamed).map(({ uuid }) => uuid), ...matchesIn(excerptsOf(rows, sub, ids), text)])]
+}
+
+export const layer = Layer.effect(
+  TaskReads,
+  Effect.map(MemoryTables, (tables) => {
+    const rows = tables.tasks
+    return TaskReads.of({
+      get: (uuid) => Effect.sync(() => Option.map(Option.fromNullishOr(rows.get(uuid)), taskOf)),
+
+      outline: (uuid) =>
+        Effect.sync(() =>
+          Option.map(Option.fromNullishOr(rows.get(uuid)), (row) => ({
+            ...taskOf(row),
+            turnBytes: row.turn === null ? 0 : bytesOf(row.turn)
+          }))
+        ),
+
+      turn: (uuid) => Effect.sync(() => Option.fromNullishOr(rows.get(uuid)?.turn)),
+
+      heads: (uuids) => Effect.sync(() => uuids.flatMap((uuid) => rows.get(uuid) ?? []).map(headOf)),
+
+      list: ({ metadata, page, perPage, statuses, sub, uuids }) =>
+        Effect.sync(() => {
+          const matching = [...rows.values()]
+            .filter((row) => row.task.principal.sub === sub && (statuses.length === 0 || statuses.includes(row.status)))
+            .filter(({ task, uuid }) => hasAll(task.metadata, metadata ?? {}) && (uuids?.includes(uuid) ?? true))
+            .toSorted(newestFirst)
+          const start = (page - 1) * perPage
+          return { tasks: matching.slice(start, start + perPage).map(summaryOf), total: matching.length }
+        }),
+
+      metadata: (sub, uuids) =>
+        Effect.sync(() =>
+          new Map(uuids.flatMap((uuid) => {
+            const task = rows.get(uuid)?.task
+            return task?.principal.sub === sub && task.metadata !== null ? [[uuid, task.metadata]] : []
+          }))
+        ),
+
+      excerpts: (sub, uuids) => Effect.sync(() => excerptsOf(rows, sub, uuids)),
+
+      search: (sub, text) => Effect.sync(() => search(rows, sub, text)),
+
+      storedRequest: (uuid) =>
+        Effect.sync(() =>
+          Option.fromNullishOr(rows.get(uuid)?.task).pipe(
+            Option.filter(({ request }) => bytesOf(request) <= Limits.keptRequestBytes),
+            Option.map(Struct.pick([...Struct.keys(KeptFields.fields), "request"]))
+          )
+        ),
+
+      eventsAfter: (uuid, revision, limit) =>
+        Effect.sync(() => (rows.get(uuid)?.events ?? []).filter((event) => event.revision > revision).slice(0, limit)),
+
+      pendingRun: (uuid) =>
+        Effect.sync(() =>
+          Option.fromNullishOr(rows.get(uuid)).pipe(
+            Option.filter(({ status }) => status === "pending" || status === "processing"),
+            Option.map(runOf)
+          )
+        ),
+
+      claimed: (sub, key, at) =>
+        Effect.sync(() =>
+          Option.map(Option.fromNullishOr(claimOf(tables, sub, key, at)), Struct.pick(["fingerprint", "taskId"]))
+        )
+    })
+  })
+)

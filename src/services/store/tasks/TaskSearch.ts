@@ -1,0 +1,74 @@
+/** Excerpts of a user's tasks, and the search in them, in ids and in metadata. It examines a bounded number of the user's newest tasks. */
+import { Effect, Schema } from "effect"
+import * as Excerpt from "../../../domain/Excerpt.ts"
+import { TaskId } from "../../../domain/Task.ts"
+import * as FairPermits from "../../limits/FairPermits.ts"
+import { make as makeQueries, query } from "../sql/Queries.ts"
+
+/** The newest tasks whose ids and metadata are searched, and those whose excerpts are. */
+const searchedTasks = 10_000
+const searchedExcerpts = 1000
+/** The newest that match, of each of both. */
+const found = 1000
+
+/** Searches at a time, fairly between users, each on a connection alone: with the largest metadata one takes a second. */
+const permits = { total: 2, perHolder: 1 }
+
+/** A pattern of ids that a text of four characters is a part of, also the short form `01920000…abcd` of the console; null when it is of none. */
+export const idPattern = (text: string): string | null =>
+  /^[0-9a-f-]{4,}((…|\.{3})[0-9a-f]*)?$/i.test(text) ? `%${text.toLowerCase().replace(/…|\.{3}/, "%")}%` : null
+
+/** A task that repeats another one has the input of that. */
+const requestOf = (uuid: string) =>
+  `(SELECT CASE WHEN left(own.request, 12) = '{"repeats":"' AND strpos(left(own.request, ${Excerpt.readLength}), '"input":') = 0
+      THEN (SELECT left(request, ${Excerpt.readLength}) FROM task_requests WHERE task_uuid = substr(own.request, 13, 36)::uuid)
+      ELSE left(own.request, ${Excerpt.readLength}) END
+    FROM task_requests own WHERE own.task_uuid = ${uuid})`
+
+const Row = Schema.Struct({ uuid: TaskId, request: Schema.NullOr(Schema.String) })
+
+const newest = "FROM tasks WHERE sub = $1 ORDER BY created_at DESC, uuid DESC"
+
+const requests = query(
+  Row,
+  `SELECT uuid, ${requestOf("uuid")} AS request FROM tasks WHERE sub = $1 AND uuid = ANY($2::uuid[])`
+)
+
+const newestRequests = query(
+  Row,
+  `SELECT uuid, ${requestOf("uuid")} AS request FROM (SELECT uuid ${newest} LIMIT ${searchedExcerpts}) AS newest`
+)
+
+const named = query(
+  Schema.Struct({ uuid: TaskId }),
+  `WITH own AS MATERIALIZED (SELECT created_at, uuid ${newest} LIMIT ${searchedTasks})
+  SELECT uuid FROM own WHERE uuid::text LIKE $2::text OR EXISTS (
+    SELECT FROM task_metadata, jsonb_each_text(metadata) AS pair (key, value)
+    WHERE task_uuid = uuid AND strpos(lower(concat(key, ': ', value)), lower($3::text)) > 0
+  ) ORDER BY created_at DESC, uuid DESC LIMIT ${found}`
+)
+
+const excerptsOf = (rows: ReadonlyArray<typeof Row.Type>): ReadonlyMap<TaskId, string> =>
+  new Map(rows.flatMap(({ request, uuid }) => {
+    const excerpt = request === null ? null : Excerpt.of(request)
+    return excerpt === null ? [] : [[uuid, excerpt]]
+  }))
+
+/** The tasks whose excerpt has a text in it, whatever the case. */
+export const matchesIn = (excerpts: ReadonlyMap<TaskId, string>, text: string): ReadonlyArray<TaskId> => {
+  const wanted = text.toLowerCase()
+  return [...excerpts].flatMap(([uuid, excerpt]) => excerpt.toLowerCase().includes(wanted) ? [uuid] : [])
+}
+
+export const make = Effect.map(makeQueries, ({ alone, rows }) => {
+  const searching = FairPermits.make(permits)
+  return {
+    excerpts: (sub: string, uuids: ReadonlyArray<TaskId>) => Effect.map(rows(requests, [sub, uuids]), excerptsOf),
+    search: Effect.fnUntraced(function*(sub: string, text: string) {
+      yield* searching.take(sub, 1)
+      const byName = yield* alone(named, [sub, idPattern(text), text])
+      const byText = matchesIn(excerptsOf(yield* alone(newestRequests, [sub])), text)
+      return [...new Set([...byName.map(({ uuid }) => uuid), ...byText])]
+    }, Effect.scoped)
+  }
+})

@@ -1,0 +1,119 @@
+/**
+ * Changes of tasks. Each is one guarded statement: of two racing events one wins, and the other gets the current head as
+ * a value. The same statement inserts the event row and the outbox rows (stop, webhook). `TaskNotifications` are
+ * published after it.
+ */
+import { Context, type Duration, type Effect, Schema } from "effect"
+import type { OpaqueJson } from "../../../domain/json/OpaqueJson.ts"
+import type { Principal } from "../../../domain/Principal.ts"
+import type { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
+import { type RunId, type TaskEvent, type TaskHead, TaskId } from "../../../domain/Task.ts"
+import type { IdempotencyKeyReused, TooManyActiveTasks } from "../../../domain/TaskErrors.ts"
+import type { KeptFields } from "../../../domain/TaskRequest.ts"
+import { Timestamp } from "../../../domain/Timestamp.ts"
+
+/** A user's idempotency key for one request. The statement of the change also claims it. */
+export interface IdempotencyClaim {
+  readonly key: string
+  /** Distinguishes requests: it covers operation, task and body. */
+  readonly fingerprint: string
+  /** How long a new task keeps the key; `Limits.idempotencyKeyTtl` if absent. */
+  readonly keptFor?: Duration.Duration
+}
+
+export interface NewTask extends KeptFields {
+  readonly uuid: TaskId
+  readonly principal: Principal
+  readonly runId: RunId
+  /** See `CallbackFormats`. */
+  readonly callbackFormat: string | null
+  readonly createdAt: Timestamp
+  readonly deadline: Timestamp
+  /** Null when the dispatch waits for a slot: the deadline is set at the first attempt. */
+  readonly acceptanceDeadline: Timestamp | null
+  /** The `RunRequest`, encoded. */
+  readonly request: OpaqueJson
+  /** Encrypted. */
+  readonly userToken: string
+  /** Encrypted. */
+  readonly callbackSecret: string | null
+}
+
+/** The created task; on a replay, the task that the first request created. */
+export interface Created {
+  readonly taskId: TaskId
+  readonly isReplay: boolean
+}
+
+/** Fences an event to its run and deduplicates it by an id, if it has one. Absent for events that do not come from a run. */
+export interface Fence {
+  readonly runId: RunId
+  readonly coreEventId?: string
+  /** Whether a pending task is accepted first, as a change of its own in the same transaction. */
+  readonly recordsAcceptance?: boolean
+}
+
+export type Commit =
+  /** `recordedAcceptance`: the commit also accepted the task, as a change before the event. */
+  | { readonly _tag: "Applied"; readonly head: TaskHead; readonly recordedAcceptance: boolean }
+  /** Nothing changed: the event is a repetition, or is illegal in the task's status. */
+  | { readonly _tag: "NoEffect"; readonly head: TaskHead }
+  /** Nothing changed: the run is not the task's current run, or the task has ended. */
+  | { readonly _tag: "Superseded"; readonly head: TaskHead }
+  /** Nothing changed: the run's token is revoked. */
+  | { readonly _tag: "Revoked"; readonly head: TaskHead }
+  | { readonly _tag: "Unknown" }
+
+/** A run that has been silent since `since`, as its node knows it. */
+export interface SilentRun {
+  readonly uuid: TaskId
+  readonly runId: RunId
+  readonly revision: number
+  readonly since: Timestamp
+}
+
+/** The outcome of a claim: with `isClaimed` false, the silence counts from `since`. */
+export const SilenceClaim = Schema.Struct({
+  uuid: TaskId,
+  isClaimed: Schema.Boolean,
+  since: Timestamp,
+  /** Hand-overs since the run's last sign of life. */
+  handOvers: Schema.Int
+})
+export type SilenceClaim = typeof SilenceClaim.Type
+
+export class TaskWrites extends Context.Service<TaskWrites, {
+  /** Checks the claim and the active limit and inserts, atomically per user and in one round trip. */
+  readonly create: (
+    task: NewTask,
+    maxActive: number,
+    claim?: IdempotencyClaim
+  ) => Effect.Effect<Created, TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
+  /** Applies `event` if the transition table allows it and stores the claim, in one statement. */
+  readonly commit: (
+    uuid: TaskId,
+    event: TaskEvent,
+    at: Timestamp,
+    fence?: Fence,
+    claim?: IdempotencyClaim & { readonly sub: string }
+  ) => Effect.Effect<Commit, StoreUnavailable>
+  /** Cancels all interrupted tasks of a user in one statement. */
+  readonly cancelInterrupted: (
+    sub: string,
+    at: Timestamp
+  ) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
+  /**
+   * Claims processing runs in order to hand them over again, for this node alone. A run is not claimed when its task has changed
+   * since `revision`, or when any node has heard of it or claimed it after `since`. Rows of ended tasks are left out.
+   */
+  readonly claimSilent: (
+    runs: ReadonlyArray<SilentRun>,
+    at: Timestamp
+  ) => Effect.Effect<ReadonlyArray<SilenceClaim>, StoreUnavailable>
+  /** Sets the acceptance deadline of a pending run whose dispatch had to wait. */
+  readonly startAcceptance: (
+    uuid: TaskId,
+    runId: RunId,
+    deadline: Timestamp
+  ) => Effect.Effect<void, StoreUnavailable>
+}>()("async-task-service/services/store/tasks/TaskWrites") {}

@@ -1,0 +1,230 @@
+import { Effect, Layer, Result } from "effect"
+import * as Limits from "../../../domain/Limits.ts"
+import { isTerminal, needsValidToken, type RunId, TaskEvent, type TaskId, transition } from "../../../domain/Task.ts"
+import { changeOf, type TaskChange } from "../../../domain/TaskChange.ts"
+import { IdempotencyKeyReused, TooManyActiveTasks } from "../../../domain/TaskErrors.ts"
+import * as TaskView from "../../../domain/TaskView.ts"
+import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
+import * as Usage from "../../../domain/Usage.ts"
+import { sendsWebhook } from "../../../domain/Webhook.ts"
+import { TaskNotifications } from "../../signals/TaskNotifications.ts"
+import { WebhooksPending } from "../../signals/WebhooksPending.ts"
+import { claimKey, claimOf, headOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "../MemoryTables.ts"
+import { RevocationRepository } from "../revocations/RevocationRepository.ts"
+import * as WebhookStoreMemory from "../webhooks/WebhookStoreMemory.ts"
+import {
+  type Commit,
+  type Fence,
+  type IdempotencyClaim,
+  type NewTask,
+  type SilenceClaim,
+  type SilentRun,
+  TaskWrites
+} from "./TaskWrites.ts"
+
+type Tables = MemoryTables["Service"]
+
+const storeClaim = ({ claims }: Tables, sub: string, claim: IdempotencyClaim, taskId: TaskId, at: Timestamp) =>
+  claims.set(claimKey(sub, claim.key), {
+    fingerprint: claim.fingerprint,
+    taskId,
+    expiresAt: plus(at, claim.keptFor ?? Limits.idempotencyKeyTtl)
+  })
+
+const insert = (task: NewTask): TaskRow => ({
+  ...task,
+  task,
+  sub: task.principal.sub,
+  status: "pending",
+  revision: 0,
+  error: null,
+  completedAt: null,
+  resumedAt: null,
+  silenceFrom: null,
+  silentSince: null,
+  handOvers: null,
+  pendingToolCalls: null,
+  activeMicros: null,
+  usage: null,
+  bookedUsage: Usage.none,
+  bookedSeconds: null,
+  model: null,
+  turn: null,
+  coreState: null,
+  toolResults: null,
+  coreEventIds: new Set(),
+  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt }]
+})
+
+const create = Effect.fnUntraced(
+  function*(tables: Tables, task: NewTask, maxActive: number, claim: IdempotencyClaim | undefined) {
+    const { createdAt, principal: { sub }, uuid } = task
+    const before = claim === undefined ? undefined : claimOf(tables, sub, claim.key, createdAt)
+    if (before !== undefined) {
+      if (before.fingerprint !== claim?.fingerprint) return yield* new IdempotencyKeyReused({})
+      return { taskId: before.taskId, isReplay: true }
+    }
+    const active = liveRows(tables).filter((row) => row.task.principal.sub === sub)
+    if (active.length >= maxActive) return yield* new TooManyActiveTasks({ maximum: maxActive })
+    if (claim !== undefined) storeClaim(tables, sub, claim, uuid, createdAt)
+    tables.tasks.set(uuid, insert(task))
+    return { taskId: uuid, isReplay: false }
+  }
+)
+
+/** An event that changes nothing is still a sign of life of its run. */
+const noteLife = (row: TaskRow, runId: RunId, at: Timestamp) => {
+  if (row.status !== "processing" || row.runId !== runId) return
+  Object.assign(row, { resumedAt: null, silenceFrom: at, silentSince: null, handOvers: null })
+}
+
+const claimSilent = (
+  tables: Tables,
+  { revision, runId, since, uuid }: SilentRun,
+  at: Timestamp
+): Array<SilenceClaim> => {
+  const row = tables.tasks.get(uuid)
+  if (row === undefined || isTerminal(row.status)) return []
+  const { handOvers, silenceFrom } = row
+  const isCurrent = row.status === "processing" && row.runId === runId && row.revision === revision
+  const isClaimed = isCurrent && (silenceFrom ?? 0) <= since
+  if (isClaimed) {
+    Object.assign(row, { silenceFrom: at, silentSince: row.silentSince ?? since, handOvers: (handOvers ?? 0) + 1 })
+  }
+  return [{ uuid, isClaimed, since: isCurrent ? row.silenceFrom ?? since : at, handOvers: row.handOvers ?? 0 }]
+}
+
+/** Keeps what an event reports of usage, and writes what was not booked when a run is interrupted or the task ends. */
+const book = ({ usage: outbox }: Tables, row: TaskRow, change: TaskChange, at: Timestamp) => {
+  const { assistantId, principal: { sub }, uuid: taskId } = row.task
+  const { isTerminal: isEnd, status, usage } = change
+  if (row.status !== "processing" && status === "processing") row.activeMicros = (row.activeMicros ?? 0) - at
+  else if (row.status === "processing" && status !== "processing") row.activeMicros = (row.activeMicros ?? -at) + at
+  if (usage !== null) row.model = usage.model
+  row.usage = usage?.tokens ?? row.usage
+  if (!isEnd && (status !== "interrupted" || row.usage === null)) return
+  const tokens = Usage.difference(row.usage ?? Usage.none, row.bookedUsage)
+  const activeSeconds = Math.max(0, Math.trunc((row.activeMicros ?? 0) / 1_000_000) - (row.bookedSeconds ?? 0))
+  row.bookedUsage = Usage.sum(row.bookedUsage, tokens)
+  row.bookedSeconds = (row.bookedSeconds ?? 0) + activeSeconds
+  const { model, usage: reported } = row
+  const ended = isEnd ? status : null
+  outbox.push({
+    taskId,
+    sub,
+    assistantId,
+    model,
+    bookedAt: at,
+    ended,
+    isMetered: reported !== null,
+    tokens,
+    activeSeconds
+  })
+}
+
+/** Applies an event. Returns whether it inserted a webhook. */
+const apply = (tables: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
+  const { deliveries, stops } = tables
+  const { callbackFormat: format, callbackSecret: secret, callbackUrl: url, uuid: taskId } = row.task
+  const change = changeOf(event)
+  if (change.stopReason !== undefined) {
+    stops.set(row.runId, { taskId, reason: change.stopReason, attempts: 0, dueAt: at })
+  }
+  book(tables, row, change, at)
+  row.status = change.status
+  row.revision += 1
+  row.error = change.error
+  row.pendingToolCalls = change.pendingToolCalls
+  row.turn = change.turn ?? row.turn
+  row.resumedAt = change.run === undefined ? null : at
+  Object.assign(row, { silenceFrom: null, silentSince: null, handOvers: null })
+  if (change.isTerminal) row.completedAt = at
+  if (change.coreState !== undefined) row.coreState = change.coreState
+  if (change.run !== undefined) {
+    row.runId = change.run.runId
+    row.toolResults = change.run.results
+    row.userToken = change.run.userToken
+    row.principal = change.run.principal
+  }
+  const { revision, status } = row
+  row.events.push({ revision, type: event._tag, status, occurredAt: at })
+  if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
+  if (url === null || !sendsWebhook(status)) return false
+  const body = TaskView.toJson({ ...summaryOf(row), turn: row.turn })
+  WebhookStoreMemory.enqueue(deliveries, {
+    sub: row.principal.sub,
+    taskId,
+    revision,
+    status,
+    url,
+    secret,
+    body,
+    format,
+    createdAt: at
+  })
+  return true
+}
+
+/** Why the event does not apply; undefined when it does. */
+const refusalOf = (row: TaskRow, event: TaskEvent, fence: Fence | undefined, isRevoked: boolean) => {
+  if (fence?.coreEventId !== undefined && row.coreEventIds.has(fence.coreEventId)) return "NoEffect"
+  if (isTerminal(row.status) || (fence !== undefined && fence.runId !== row.runId)) return "Superseded"
+  if (Result.isFailure(transition(row.status, event._tag))) return "NoEffect"
+  return isRevoked ? "Revoked" : undefined
+}
+
+export const layer = Layer.effect(
+  TaskWrites,
+  Effect.gen(function*() {
+    const tables = yield* MemoryTables
+    const revocations = yield* RevocationRepository
+    const { publish } = yield* TaskNotifications
+    const webhooksPending = yield* WebhooksPending
+
+    const applyTo = (row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
+      if (apply(tables, row, event, at, coreEventId)) webhooksPending.add(at)
+      const head = headOf(row)
+      return Effect.as(publish(head.uuid, head), head)
+    }
+
+    const commit: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim) {
+      const row = tables.tasks.get(uuid)
+      if (row === undefined) return { _tag: "Unknown" } satisfies Commit
+      const needsToken = needsValidToken(event._tag) || fence?.recordsAcceptance === true
+      const isRevoked = needsToken && (yield* revocations.isRevoked(row.principal))
+      const accepted = fence?.recordsAcceptance === true && row.status === "pending"
+        ? yield* commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId: fence.runId })
+        : undefined
+      const refusal = refusalOf(row, event, fence, isRevoked)
+      if (refusal === "NoEffect" && fence?.coreEventId !== undefined) noteLife(row, fence.runId, at)
+      if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
+      if (claim !== undefined) storeClaim(tables, claim.sub, claim, uuid, at)
+      const head = yield* applyTo(row, event, at, fence?.coreEventId)
+      return { _tag: "Applied", head, recordedAcceptance: accepted?._tag === "Applied" } satisfies Commit
+    })
+
+    return TaskWrites.of({
+      create: (task, maxActive, claim) => create(tables, task, maxActive, claim),
+
+      commit,
+
+      cancelInterrupted: (sub, at) =>
+        Effect.suspend(() =>
+          Effect.forEach(
+            [...tables.tasks.values()].filter(({ status, task }) =>
+              status === "interrupted" && task.principal.sub === sub
+            ),
+            (row) => applyTo(row, { _tag: "Canceled", reason: null }, at)
+          )
+        ),
+
+      claimSilent: (runs, at) => Effect.sync(() => runs.flatMap((run) => claimSilent(tables, run, at))),
+
+      startAcceptance: (uuid, runId, deadline) =>
+        Effect.sync(() => {
+          const row = tables.tasks.get(uuid)
+          if (row?.status === "pending" && row.runId === runId) row.acceptanceDeadline ??= deadline
+        })
+    })
+  })
+)

@@ -1,0 +1,95 @@
+/** Deliveries in Postgres; see `WebhookStatements`. */
+import { PgTypes } from "@effect/sql-pg"
+import { Array as Arr, Duration, Effect, Layer, Option } from "effect"
+import type { OpaqueJson } from "../../../domain/json/OpaqueJson.ts"
+import * as Limits from "../../../domain/Limits.ts"
+import * as TaskView from "../../../domain/TaskView.ts"
+import { makeFormatted } from "../CallbackFormats.ts"
+import { PendingWork } from "../PendingWork.ts"
+import { array, make as makeQueries } from "../sql/Queries.ts"
+import * as WebhookClaim from "./WebhookClaim.ts"
+import * as Statements from "./WebhookStatements.ts"
+import { type AttemptOutcome, WebhookStore } from "./WebhookStore.ts"
+
+const { float8, int4, text, uuid } = PgTypes.OID
+
+const bindOutcomes = (outcomes: ReadonlyArray<AttemptOutcome>) => [
+  array(outcomes.map(({ taskId }) => taskId), uuid),
+  array(outcomes.map(({ revision }) => revision), int4),
+  array(outcomes.map(({ attempt }) => attempt), int4),
+  array(outcomes.map(({ endedAt }) => endedAt), float8),
+  array(outcomes.map(({ duration }) => duration), int4),
+  array(outcomes.map(({ responseStatus }) => responseStatus), int4),
+  array(outcomes.map(({ error }) => error), text),
+  array(outcomes.map(({ nextAttemptAt }) => nextAttemptAt), float8),
+  array(outcomes.map(({ origin }) => origin), text)
+]
+
+export const layer = Layer.effect(
+  WebhookStore,
+  Effect.map(
+    Effect.all([makeQueries, makeFormatted, PendingWork]),
+    ([{ execute, first, rows }, formatted, pending]) => {
+      pending.add("webhooks", (soon) => Statements.dueSoon(soon))
+      return WebhookStore.of({
+        claim: Effect.fnUntraced(function*(request) {
+          const claimed = yield* rows(WebhookClaim.claim, WebhookClaim.bind(request))
+          const bodies = new Map<unknown, OpaqueJson>()
+          for (const [format, changes] of Map.groupBy(claimed, (row) => row.format)) {
+            if (format === null) continue
+            // One that cannot be built now is built again before it is sent: the claim has already counted the attempt.
+            const found = yield* Effect.orElseSucceed(formatted(format, changes), () => [])
+            for (const [row, body] of Arr.zip(changes, found)) if (Option.isSome(body)) bodies.set(row, body.value)
+          }
+          const deliveries = claimed.map((row) => {
+            const { attempt, dueAt, isAfterLost, isLast, isProven, origin, revision, secret, sub, url, uuid: taskId } =
+              row
+            const body = row.format === null && !row.isLarge ? TaskView.toJson(row) : bodies.get(row) ?? null
+            const claimedAt = request.at
+            const target = { sub, url, origin, isProven }
+            return { taskId, revision, ...target, attempt, claimedAt, isLast, dueAt, isAfterLost, secret, body }
+          })
+          return { deliveries, hasMore: claimed[0]?.hasMore ?? false, oldest: claimed[0]?.oldest ?? null }
+        }),
+
+        oldestDue: (at) =>
+          Effect.map(first(Statements.oldestDue, [at]), (found) => Option.getOrUndefined(found)?.dueAt ?? null),
+
+        endLost: (at) => rows(Statements.endLost, [at]),
+
+        body: Effect.fnUntraced(function*({ revision, taskId }) {
+          const found = Option.getOrUndefined(yield* first(Statements.body, [taskId, revision]))
+          if (found === undefined) return Option.none()
+          if (found.format === null) return Option.some(TaskView.toJson(found))
+          const [body = Option.none()] = yield* formatted(found.format, [found])
+          return body
+        }),
+
+        postpone: ({ attempt, claimedAt, revision, taskId }, until) =>
+          execute(Statements.postpone, [until, taskId, revision, attempt, claimedAt]),
+
+        recordOutcomes: (outcomes) => Effect.suspend(() => execute(Statements.recordOutcomes, bindOutcomes(outcomes))),
+
+        get: ({ revision, taskId }) => first(Statements.deliveryOfKey, [taskId, revision]),
+
+        ofTask: (taskId) =>
+          Effect.map(rows(Statements.deliveriesOfTask, [taskId, Limits.listedDeliveries]), Arr.reverse),
+
+        redeliver: ({ revision, taskId }, at, secret, sub) =>
+          Effect.map(
+            first(Statements.redeliver, [
+              at,
+              taskId,
+              revision,
+              secret,
+              sub,
+              Limits.maxWebhookAttempts,
+              Limits.redeliveries,
+              Duration.toSeconds(Limits.redeliveryInterval)
+            ]),
+            Option.match({ onNone: () => "unknown", onSome: ({ outcome }) => outcome })
+          )
+      })
+    }
+  )
+)

@@ -1,0 +1,99 @@
+/** Metadata, stored requests and turns, and tasks that run a stored request again. */
+import { Context, Effect, Layer, Option } from "effect"
+import type { Caller } from "../../domain/Principal.ts"
+import * as StoredRequest from "../../domain/StoredRequest.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import type { TaskHead, TaskId } from "../../domain/Task.ts"
+import {
+  IdempotencyKeyReused,
+  RequestNotKept,
+  type TooManyActiveTasks,
+  type TooManyStoredBytes
+} from "../../domain/TaskErrors.ts"
+import type { Overrides } from "../../domain/TaskRerun.ts"
+import { now } from "../../domain/Timestamp.ts"
+import * as RunRequests from "../core/RunRequests.ts"
+import { TaskReads } from "../store/tasks/TaskReads.ts"
+import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
+import * as StoredTurns from "./StoredTurns.ts"
+import { type CreatedTask, Tasks } from "./Tasks.ts"
+
+export class TaskRequests extends Context.Service<TaskRequests, {
+  /** The metadata of those tasks that are the user's and have metadata. */
+  readonly metadata: TaskReads["Service"]["metadata"]
+  /** The beginning of what those tasks ask that are the user's. */
+  readonly excerpts: TaskReads["Service"]["excerpts"]
+  /** Tasks of a user with a text in their id, metadata or excerpt. */
+  readonly search: TaskReads["Service"]["search"]
+  /** The field `request` of `?include=request` as JSON; null if the request is not kept. */
+  readonly describe: (uuid: TaskId) => Effect.Effect<string, StoreUnavailable>
+  /** See `RunRequests`. */
+  readonly resolve: RunRequests.RunRequests["resolve"]
+  /** See `StoredTurns`. */
+  readonly readTurn: StoredTurns.ReadTurn
+  /** Creates a task with the request of `task`, some fields of it replaced. */
+  readonly rerun: (
+    caller: Caller,
+    task: TaskHead,
+    overrides: Overrides,
+    claim?: IdempotencyClaim
+  ) => Effect.Effect<
+    CreatedTask,
+    RequestNotKept | TooManyStoredBytes | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable
+  >
+}>()("async-task-service/services/tasks/TaskRequests") {
+  static readonly layer = Layer.effect(TaskRequests, Effect.suspend(() => make))
+}
+
+const make = Effect.gen(function*() {
+  const reads = yield* TaskReads
+  const tasks = yield* Tasks
+  const runRequests = yield* RunRequests.make
+
+  /** The outcome of a repeated request, which does not need the original's request. */
+  const replay = Effect.fnUntraced(function*(task: TaskHead, { task: fields }: Overrides, claim: IdempotencyClaim) {
+    const claimed = Option.getOrUndefined(yield* reads.claimed(task.sub, claim.key, yield* now))
+    if (claimed === undefined) return yield* new RequestNotKept({})
+    if (claimed.fingerprint !== claim.fingerprint) return yield* new IdempotencyKeyReused({})
+    return {
+      uuid: claimed.taskId,
+      maxExecutionTime: fields.maxExecutionTime ?? task.maxExecutionTime,
+      isReplay: true
+    }
+  })
+
+  /** The request of a task that repeats another one; undefined if it is not kept, or refers to a task that was deleted. */
+  const repeat = Effect.fnUntraced(function*(uuid: TaskId, overrides: Overrides) {
+    const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
+    if (stored === undefined) return undefined
+    const request = StoredRequest.repeat(uuid, yield* StoredRequest.read(stored.request), overrides.request)
+    const resolved = yield* runRequests.resolve(request, false)
+    if (resolved._tag === "Deleted") return undefined
+    const whole = resolved._tag === "Whole" ? resolved.request : undefined
+    return { ...stored, callbackSecret: null, ...overrides.task, request, whole }
+  })
+
+  const rerun = Effect.fnUntraced(
+    function*(...[caller, task, overrides, claim]: Parameters<TaskRequests["Service"]["rerun"]>) {
+      const repeated = yield* repeat(task.uuid, overrides)
+      if (repeated !== undefined) return yield* tasks.create(caller, repeated, claim)
+      return claim === undefined ? yield* new RequestNotKept({}) : yield* replay(task, overrides, claim)
+    }
+  )
+
+  const describe = Effect.fnUntraced(function*(uuid: TaskId) {
+    const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
+    const fields = stored && (yield* runRequests.read(stored.request))
+    return stored === undefined || fields === undefined ? "null" : StoredRequest.describe(fields, stored)
+  })
+
+  return TaskRequests.of({
+    metadata: reads.metadata,
+    excerpts: reads.excerpts,
+    search: reads.search,
+    describe,
+    resolve: runRequests.resolve,
+    readTurn: yield* StoredTurns.make,
+    rerun
+  })
+})

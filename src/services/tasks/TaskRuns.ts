@@ -1,0 +1,41 @@
+/** Starts new and resumed runs: their ids, encrypted tokens and actors. */
+import { Effect } from "effect"
+import { SecureRandom } from "effect/crypto"
+import type { Caller } from "../../domain/Principal.ts"
+import { RunId, type TaskId } from "../../domain/Task.ts"
+import { TaskActors } from "../actors/TaskActors.ts"
+import { TaskOwnership } from "../cluster/TaskOwnership.ts"
+import { TaskNotifications } from "../signals/TaskNotifications.ts"
+import { TaskReads } from "../store/tasks/TaskReads.ts"
+import { Secrets } from "../tokens/Secrets.ts"
+
+export const make = Effect.gen(function*() {
+  const reads = yield* TaskReads
+  const actors = yield* TaskActors
+  const secrets = yield* Secrets
+  const ownership = yield* TaskOwnership
+  const notifications = yield* TaskNotifications
+  const random = yield* SecureRandom.SecureRandom
+  const newRunId = Effect.map(random.uuidV7(), (id) => RunId.make(id))
+
+  /** The verifier returns the same `Caller` while a token is cached, so each token is sealed once. */
+  const sealedTokens = new WeakMap<Caller, string>()
+  const sealToken = (caller: Caller) => {
+    const known = sealedTokens.get(caller)
+    if (known !== undefined) return Effect.succeed(known)
+    return Effect.map(secrets.seal("user-token", caller.token), (sealed) => {
+      sealedTokens.set(caller, sealed)
+      return sealed
+    })
+  }
+
+  /** The node of the first request may have died after the commit, before it started the actor. */
+  const ensureActor = (uuid: TaskId) =>
+    ownership.isMine(uuid)
+      ? Effect.flatMap(reads.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
+      : notifications.publish(uuid)
+
+  return { ensureActor, newRunId, sealToken }
+})
+
+export interface TaskRuns extends Effect.Success<typeof make> {}

@@ -1,0 +1,357 @@
+/** The use cases of tasks for REST, RPC and the core. Each change is a guarded statement. */
+import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+import type { CoreReport } from "../../domain/CoreProtocol.ts"
+import type { Caller, Principal } from "../../domain/Principal.ts"
+import type { Revocation } from "../../domain/Revocation.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import {
+  RunId,
+  type Task,
+  TaskEvent,
+  type TaskEventTag,
+  type TaskHead,
+  TaskId,
+  type TaskStatus
+} from "../../domain/Task.ts"
+import {
+  IdempotencyKeyReused,
+  RunSuperseded,
+  TaskBelongsToAnother,
+  TaskNotFound,
+  TaskNotInterrupted,
+  ToolResultsMismatch,
+  type TooManyActiveTasks,
+  TooManyStoredBytes
+} from "../../domain/TaskErrors.ts"
+import type { CreateTask } from "../../domain/TaskRequest.ts"
+import * as TaskShard from "../../domain/TaskShard.ts"
+import { now, plus } from "../../domain/Timestamp.ts"
+import { type PassedCall, readCalls, type ToolResults } from "../../domain/ToolCall.ts"
+import { TaskActors } from "../actors/TaskActors.ts"
+import { TaskSweeper } from "../actors/TaskSweeper.ts"
+import { TaskOwnership } from "../cluster/TaskOwnership.ts"
+import type { Run } from "../core/CoreClient.ts"
+import { CoreStops } from "../core/CoreStops.ts"
+import { StoredBytes } from "../operations/StoredBytes.ts"
+import { Settings } from "../settings/Settings.ts"
+import { type TaskFilter, type TaskOutline, type TaskPage, TaskReads } from "../store/tasks/TaskReads.ts"
+import { type IdempotencyClaim, type NewTask, TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { Secrets } from "../tokens/Secrets.ts"
+import { TokenRevocations } from "../tokens/TokenRevocations.ts"
+import * as TaskEnds from "./TaskEnds.ts"
+import * as TaskRuns from "./TaskRuns.ts"
+
+export interface CreatedTask {
+  readonly uuid: TaskId
+  /** Seconds. */
+  readonly maxExecutionTime: number
+  readonly isReplay: boolean
+}
+
+/** `isReplay` is true when an earlier request with the same idempotency key had the effect already. */
+export interface Done {
+  readonly isReplay: boolean
+}
+
+export class Tasks extends Context.Service<
+  Tasks,
+  TaskEnds.TaskEnds & {
+    readonly create: (
+      caller: Caller,
+      body: CreateTask,
+      claim?: IdempotencyClaim
+    ) => Effect.Effect<CreatedTask, TooManyStoredBytes | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
+    /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
+    readonly get: (
+      principal: Principal,
+      uuid: string
+    ) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+    /** The same, without a turn that is large. */
+    readonly getOutline: (
+      principal: Principal,
+      uuid: string
+    ) => Effect.Effect<TaskOutline, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+    /** The head of a task that the caller owns, without the turn. */
+    readonly getHead: (
+      principal: Principal,
+      uuid: string
+    ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+    readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage, StoreUnavailable>
+    readonly submitToolResults: (
+      caller: Caller,
+      task: Omit<Task, "turn">,
+      results: ToolResults,
+      claim?: IdempotencyClaim
+    ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
+    readonly cancel: (
+      task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
+      reason: string | null,
+      claim?: IdempotencyClaim
+    ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
+    readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
+    /** Rejects requests with the token from now on and ends processing tasks that were created with it. */
+    readonly revoke: (revocation: Revocation) => Effect.Effect<void, StoreUnavailable>
+    /** Commits an event of the core; `applied` is false when it changed nothing. */
+    readonly report: (
+      report: CoreReport
+    ) => Effect.Effect<
+      { readonly status: TaskStatus; readonly applied: boolean },
+      TaskNotFound | RunSuperseded | StoreUnavailable
+    >
+  }
+>()("async-task-service/services/tasks/Tasks") {
+  static readonly layer = Layer.effect(Tasks, Effect.suspend(() => make))
+}
+
+/** Maximum characters of a client's text in an error message. */
+const quotedLength = 255
+
+/** Replaces a malformed `run_id`; no run has it. */
+const noRun = RunId.make("00000000-0000-0000-0000-000000000000")
+
+const headOf = ({ acceptanceDeadline, deadline, maxExecutionTime, principal, runId, uuid }: NewTask): TaskHead => ({
+  uuid,
+  sub: principal.sub,
+  status: "pending",
+  revision: 0,
+  runId,
+  maxExecutionTime,
+  deadline,
+  acceptanceDeadline,
+  resumedAt: null,
+  silentSince: null,
+  handOvers: null
+})
+
+const runOf = ({ deadline, principal, runId, uuid }: NewTask, request: Run["request"], caller: Caller): Run => ({
+  taskId: uuid,
+  runId,
+  principal,
+  userToken: caller.token,
+  deadline,
+  request,
+  resume: null
+})
+
+/** The positions of results that answer no pending call, or one twice, and the calls without a result. */
+const mismatches = (calls: ReadonlyArray<PassedCall>, results: ToolResults) => {
+  const open = new Set(calls.map(({ id }) => id))
+  const answered = new Set<string>()
+  const problems = results.ids.flatMap((id, index) => {
+    const name = id.slice(0, quotedLength)
+    if (!open.has(id)) return [{ index, message: `No pending tool call has the id ${name}` }]
+    if (answered.has(id)) return [{ index, message: `${name} is answered more than once` }]
+    answered.add(id)
+    return []
+  })
+  const missing = [...open].filter((id) => !answered.has(id))
+  return missing.length === 0
+    ? problems
+    : [...problems, { index: null, message: `No result for the tool call ${missing.join(", ")}` }]
+}
+
+const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
+  const writes = yield* TaskWrites
+  const actors = yield* TaskActors
+  const secrets = yield* Secrets
+  const settings = yield* Settings
+  const ownership = yield* TaskOwnership
+  const random = yield* SecureRandom.SecureRandom
+  const reads = yield* TaskReads
+  const storedBytes = yield* StoredBytes
+
+  /** The id is in a shard of this node, if it has one, so that the node that has the request also runs the task. */
+  const newTaskId = Effect.map(random.uuidV7(), (id) => {
+    const shards = ownership.shards() ?? []
+    return shards.length === 0 ? TaskId.make(id) : TaskShard.moveTo(TaskId.make(id), shards)
+  })
+
+  const createNow = Effect.fnUntraced(function*(
+    uuid: TaskId,
+    caller: Caller,
+    body: CreateTask,
+    claim: IdempotencyClaim | undefined,
+    isImmediate: boolean
+  ) {
+    const { callbackFormat = null, callbackSecret, maxExecutionTime } = body
+    const runId = yield* newRunId
+    const createdAt = yield* now
+    const task: NewTask = {
+      ...body,
+      uuid,
+      principal: caller.principal,
+      runId,
+      callbackFormat,
+      createdAt,
+      deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
+      acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null,
+      userToken: yield* sealToken(caller),
+      callbackSecret: callbackSecret === null
+        ? null
+        : yield* secrets.seal("callback-secret", Redacted.make(callbackSecret))
+    }
+    const insert = writes.create(task, settings.maxActiveTasks, claim)
+    const begin = Effect.suspend(() => actors.begin(headOf(task), runOf(task, body.whole ?? body.request, caller)))
+    // A client that disconnects must not leave a created task without an actor until the next sweep.
+    const { isReplay, taskId } = yield* Effect.uninterruptible(
+      Effect.tap(insert, ({ isReplay, taskId }) => isReplay ? ensureActor(taskId) : begin)
+    )
+    return { uuid: taskId, maxExecutionTime, isReplay }
+  })
+
+  /** A request that was carried out before is answered again. */
+  const refuseAboveLimit = Effect.fnUntraced(function*({ principal: { sub } }: Caller, claim?: IdempotencyClaim) {
+    const claimed = claim === undefined ? Option.none() : yield* reads.claimed(sub, claim.key, yield* now)
+    if (Option.isNone(claimed)) return yield* new TooManyStoredBytes({ maximum: settings.storedBytes ?? 0 })
+  })
+
+  return (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
+    Effect.flatMap(
+      storedBytes.isAbove(caller.principal.sub)
+        ? Effect.andThen(refuseAboveLimit(caller, claim), newTaskId)
+        : newTaskId,
+      (uuid) =>
+        actors.withDispatchSlot(
+          uuid,
+          body.whole ?? body.request,
+          (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
+        )
+    )
+})
+
+const makeReads = Effect.gen(function*() {
+  const reads = yield* TaskReads
+
+  const makeGet = <A extends Task>(read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
+    Effect.fnUntraced(function*(principal: Principal, uuid: string) {
+      if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
+      const task = Option.getOrUndefined(yield* read(uuid))
+      if (task === undefined) return yield* new TaskNotFound({})
+      if (task.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
+      return task
+    })
+
+  const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
+    const [head] = Schema.is(TaskId)(uuid) ? yield* reads.heads([uuid]) : []
+    if (head === undefined) return yield* new TaskNotFound({})
+    if (head.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
+    return head
+  })
+
+  return { get: makeGet(reads.get), getOutline: makeGet(reads.outline), getHead, list: reads.list }
+})
+
+/** Changes of interrupted tasks, each once per idempotency key. */
+const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
+  const reads = yield* TaskReads
+  const writes = yield* TaskWrites
+  const actors = yield* TaskActors
+  const stops = yield* CoreStops
+
+  /** Returns whether the key was claimed by the same request; fails when another request claimed it. */
+  const isReplayed = Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
+    if (claim === undefined) return false
+    const found = Option.getOrUndefined(yield* reads.claimed(sub, claim.key, yield* now))
+    if (found === undefined) return false
+    return found.fingerprint === claim.fingerprint || (yield* new IdempotencyKeyReused({}))
+  })
+
+  /** Commits an event of an interrupted task, once per claim; undefined for a replay. */
+  const commitInterrupted = Effect.fnUntraced(
+    function*(
+      task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
+      event: TaskEvent,
+      claim: IdempotencyClaim | undefined
+    ) {
+      const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
+      const outcome = yield* writes.commit(task.uuid, event, yield* now, { runId: task.runId }, made)
+      if (outcome._tag === "Applied") return outcome.head
+      // The same request may have been committed on another connection.
+      if (yield* isReplayed(task.sub, claim)) return undefined
+      return yield* new TaskNotInterrupted({
+        status: outcome._tag === "Unknown" ? task.status : outcome.head.status
+      })
+    }
+  )
+
+  const submitToolResults = Effect.fnUntraced(
+    function*(caller: Caller, task: Omit<Task, "turn">, results: ToolResults, claim?: IdempotencyClaim) {
+      if (yield* isReplayed(task.sub, claim)) return yield* Effect.as(ensureActor(task.uuid), { isReplay: true })
+      if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
+      const problems = mismatches(yield* readCalls(task.pendingToolCalls), results)
+      if (problems.length > 0) return yield* new ToolResultsMismatch({ problems })
+      const event = TaskEvent.cases.ToolResultsSubmitted.make({
+        results: results.text,
+        runId: yield* newRunId,
+        principal: caller.principal,
+        userToken: yield* sealToken(caller)
+      })
+      const head = yield* commitInterrupted(task, event, claim)
+      if (head !== undefined) yield* actors.begin(head)
+      return { isReplay: head === undefined }
+    },
+    Effect.uninterruptible
+  )
+
+  const cancel = Effect.fnUntraced(
+    function*(...[task, reason, claim]: Parameters<Tasks["Service"]["cancel"]>) {
+      if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
+      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason }), claim)
+      if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)
+      return { isReplay: head === undefined }
+    },
+    Effect.uninterruptible
+  )
+
+  const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal) {
+    const canceled = yield* writes.cancelInterrupted(principal.sub, yield* now)
+    yield* Effect.forEach(canceled, actors.wake, { discard: true })
+    if (canceled.length > 0) yield* stops.wake
+    return canceled.map(({ uuid }) => uuid)
+  })
+
+  return { submitToolResults, cancel, cancelInterrupted }
+})
+
+/** Events that are deduplicated by their id, within their run. */
+const repeatable: ReadonlySet<TaskEventTag> = new Set(["Accepted", "Progressed"])
+
+const makeReport = Effect.gen(function*() {
+  const writes = yield* TaskWrites
+  const actors = yield* TaskActors
+
+  return Effect.fnUntraced(function*(
+    { event, event_id, recordsAcceptance, run_id, task_id }: CoreReport
+  ) {
+    if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
+    const runId = Schema.is(RunId)(run_id) ? run_id : noRun
+    // The last event of a run repeats only itself: a core that begins a run again may reuse its ids.
+    const coreEventId = `${runId}/${repeatable.has(event._tag) ? "" : event._tag}/${event_id}`
+    const outcome = yield* writes.commit(task_id, event, yield* now, { runId, coreEventId, recordsAcceptance })
+    if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
+    if (outcome._tag === "Revoked") {
+      const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))
+      return yield* new RunSuperseded({ status })
+    }
+    const isSignOfLife = outcome._tag !== "Superseded" && outcome.head.runId === runId
+    yield* isSignOfLife ? actors.hear(outcome.head) : actors.wake(outcome.head)
+    const { status } = outcome.head
+    if (outcome._tag === "Superseded") return yield* new RunSuperseded({ status })
+    return { status, applied: outcome._tag === "Applied" }
+  })
+})
+
+const make = Effect.gen(function*() {
+  const revocations = yield* TokenRevocations
+  const sweeper = yield* TaskSweeper
+  const runs = yield* TaskRuns.make
+  return Tasks.of({
+    create: yield* makeCreate(runs),
+    ...(yield* makeReads),
+    ...(yield* makeChanges(runs)),
+    ...(yield* TaskEnds.make),
+    report: yield* makeReport,
+    revoke: (revocation) => Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation), sweeper.endRevoked))
+  })
+})

@@ -1,0 +1,48 @@
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { TestClock } from "effect/testing"
+import type { TaskHead } from "../../../src/domain/Task.ts"
+import { TaskNotifications } from "../../../src/services/signals/TaskNotifications.ts"
+import * as RevocationRepositoryMemory from "../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
+import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import * as TaskStoreMemory from "../../../src/services/store/tasks/TaskStoreMemory.ts"
+import { TaskWatch } from "../../../src/services/tasks/TaskWatch.ts"
+import { commit, stored } from "../../kit/StoredTasks.ts"
+import { layerFormats } from "../../kit/WebhookStoreContract.ts"
+
+const layerStores = TaskStoreMemory.layer.pipe(
+  Layer.provide(layerFormats),
+  Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer])
+)
+
+layer(
+  TaskWatch.layer.pipe(Layer.provideMerge(layerStores), Layer.provideMerge(SecureRandom.layerWebCrypto))
+)("a wait for a change", (it) => {
+  it.effect("ends with a change of this node, but not with one that its caller knew when it is published late", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const watch = yield* TaskWatch
+      const { publish, receive } = yield* TaskNotifications
+      const { uuid } = yield* stored()
+      yield* commit(uuid, "Accepted")
+      const [accepted] = yield* reads.heads([uuid])
+      yield* commit(uuid, "Progressed")
+      const [known] = yield* reads.heads([uuid])
+      const isNew = ({ handOvers, revision }: TaskHead) =>
+        revision !== known!.revision || handOvers !== known!.handOvers
+      const waiting = yield* Effect.forkChild(watch.until(known!, isNew, Duration.seconds(30)))
+      yield* TestClock.adjust(1)
+      yield* publish(uuid, accepted)
+      // Hand-overs change without a revision.
+      yield* publish(uuid, { ...known!, handOvers: 1 })
+      yield* TestClock.adjust(1)
+      assert.isUndefined(waiting.pollUnsafe())
+      // The row is not read again to see whether it is enough: it is not.
+      yield* publish(uuid, { ...known!, revision: known!.revision + 1 })
+      // Nor after a change of another node that follows at once.
+      yield* receive(uuid)
+      yield* TestClock.adjust(1)
+      assert.isDefined(waiting.pollUnsafe())
+    }))
+})
