@@ -134,6 +134,9 @@ const terminal: ReadonlySet<TaskStatus> = new Set(
 /** Statuses that occupy one of a user's active-task slots. */
 export const activeStatuses: ReadonlyArray<TaskStatus> = TaskStatus.literals.filter((status) => !isTerminal(status))
 
+/** Statuses in which the core has the run, or is to get it. */
+export const runningStatuses: ReadonlyArray<TaskStatus> = sourcesOf("Completed")
+
 /** Whether the event is refused when the token of the run is revoked. The task then fails. */
 export const needsValidToken = (event: TaskEventTag): boolean => tokenBound.has(event)
 

@@ -18,7 +18,7 @@ const duringBackup = <A, E, R>(use: (end: Effect.Effect<void>) => Effect.Effect<
     const sql = yield* SqlClient.SqlClient
     const locked = yield* Deferred.make<void>()
     const ended = yield* Deferred.make<void>()
-    const backup = yield* sql`LOCK TABLE tasks, task_events, async_task_service_schema IN ACCESS SHARE MODE`.pipe(
+    const backup = yield* sql`LOCK TABLE tasks, task_events, async_task_service_versions IN ACCESS SHARE MODE`.pipe(
       Effect.andThen(Deferred.succeed(locked, undefined)),
       Effect.andThen(Deferred.await(ended)),
       sql.withTransaction,
@@ -50,30 +50,6 @@ layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Da
           yield* Fiber.join(migration)
         }))
         assert.isUndefined(Migrations.behind(yield* Migrations.current(sql), [extension]))
-      })))
-
-    it.effect("the index of events is not built before its table is free, so that writes pass", () =>
-      TestClock.withLive(Effect.gen(function*() {
-        const sql = yield* SqlClient.SqlClient
-        yield* migrate
-        yield* sql`DELETE FROM async_task_service_schema WHERE owner = 'core' AND version >= 3`
-        // What cannot be repeated of the later migrations.
-        yield* sql`ALTER TABLE task_labels DROP CONSTRAINT task_labels_pkey`
-        yield* sql`CREATE INDEX task_labels_list ON task_labels (label, created_at DESC, task_uuid DESC)`
-        yield* sql`ALTER TABLE token_revocations DROP COLUMN row_id`
-        yield* sql`ALTER TABLE usage_outbox DROP COLUMN revision`
-        yield* duringBackup(Effect.fnUntraced(function*(end) {
-          const migration = yield* Effect.forkChild(migrate)
-          const [granted] = yield* Effect.repeat(
-            sql`SELECT count(*) FILTER (WHERE granted AND mode <> 'AccessShareLock')::int AS count FROM pg_locks
-              WHERE relation = 'task_events'::regclass HAVING bool_or(NOT granted)`,
-            { until: (rows) => rows.length > 0 }
-          )
-          assert.strictEqual(granted?.["count"], 0)
-          yield* end
-          yield* Fiber.join(migration)
-        }))
-        assert.isUndefined(Migrations.behind(yield* Migrations.current(sql), []))
       })))
 
     it.effect("a node starts without a wait when its schema is current", () =>

@@ -110,7 +110,7 @@ describe("a role that may not migrate tables in a later schema of its search_pat
     onTestFinished(async () => void await drop())
     const own = await use(openDatabase(), onTestFinished)
     assert.strictEqual((await runHere(["migrate"], await settings({ DATABASE_URL: own.url }))).code, 0)
-    await own.query("DELETE FROM async_task_service_schema")
+    await own.query("DELETE FROM async_task_service_versions")
     await own.query("CREATE SCHEMA app")
     await own.query(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}`)
     await own.query(`GRANT USAGE ON SCHEMA app TO ${role}`)
@@ -153,26 +153,27 @@ describe("a database", () => {
     )
   })
 
-  it("that was made before the first release is reported, unless its last migration was reached", async () => {
-    const own = await use(openDatabase(), onTestFinished)
-    await own.query("CREATE TABLE async_task_service_migrations (migration_id integer PRIMARY KEY, name text)")
-    await own.query("INSERT INTO async_task_service_migrations VALUES (17, 'storage')")
-    assert.match(
-      await refusal({ DATABASE_URL: own.url }),
-      /: it was made before the first release and is at migration 17, of which only 18 can be converted: start/
-    )
-    assert.isEmpty(await own.query("SELECT FROM pg_class WHERE relname IN ('tasks', 'async_task_service_schema')"))
-    await own.query("INSERT INTO async_task_service_migrations VALUES (18, 'two_events')")
-    assert.include(
-      await diagnose(await settings({ DATABASE_URL: own.url }), "database"),
-      "the schema is at version 0 of"
-    )
-  })
+  it.each(["async_task_service_schema", "async_task_service_migrations"])(
+    "that was made before the first release, with the ledger %s, is refused and left as it is",
+    async (ledger) => {
+      const own = await use(openDatabase(), onTestFinished)
+      await own.query(`CREATE TABLE ${ledger} (owner text, version integer)`)
+      // A current one by its numbers.
+      await own.query(`INSERT INTO ${ledger} SELECT 'core', generate_series(1, 10)`)
+      assert.include(
+        await refusal({ DATABASE_URL: own.url }),
+        `it was made before the first release, as its table ${ledger} shows, and cannot be converted: set DATABASE_URL to an empty`
+      )
+      assert.isEmpty(await own.query("SELECT FROM pg_class WHERE relname IN ('tasks', 'async_task_service_versions')"))
+    }
+  )
 
   it("with a newer schema works, and doctor says so", async () => {
     assert.strictEqual((await runHere(["migrate"], await settings({}))).code, 0)
-    await database.query("INSERT INTO async_task_service_schema (owner, version) VALUES ('core', 9999)")
-    onTestFinished(async () => void await database.query("DELETE FROM async_task_service_schema WHERE version = 9999"))
+    await database.query("INSERT INTO async_task_service_versions (owner, version) VALUES ('core', 9999)")
+    onTestFinished(async () =>
+      void await database.query("DELETE FROM async_task_service_versions WHERE version = 9999")
+    )
     assert.match(
       await diagnose(await settings({}), "database"),
       /^warn .*the schema is at version 9999, newer than this release/
@@ -203,7 +204,7 @@ describe("a database", () => {
     assert.strictEqual((await runHere(["migrate"], await settings({ DATABASE_URL: own.directUrl }))).code, 0)
     await own.query("CREATE SCHEMA app")
     assert.match(await diagnose(await settings(shadowed), "database"), /^ok /)
-    await own.query("DELETE FROM async_task_service_schema")
+    await own.query("DELETE FROM async_task_service_versions")
     assert.match(
       await refusal(shadowed),
       /DATABASE_DIRECT_URL leads to the schema "app", DATABASE_URL to "public": both need the same search_path$/

@@ -19,7 +19,7 @@ const expansion = `
     END LOOP;
     CREATE INDEX of_the_next_version ON tasks (created_at);
     CREATE TABLE of_the_next_version_too (id integer);
-    INSERT INTO async_task_service_schema (owner, version) VALUES ('core', 9999);
+    INSERT INTO async_task_service_versions (owner, version) VALUES ('core', 9999);
   END $$`
 
 const readinessOf = async (service: Service) => {
@@ -46,7 +46,7 @@ const completeTask = async (service: Service, token: string) => {
 describe("a node and a newer schema", () => {
   it("stays ready while a newer node migrates", async () => {
     const held = system.database.query(
-      "DO $$ BEGIN LOCK TABLE async_task_service_schema IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(1.5); END $$"
+      "DO $$ BEGIN LOCK TABLE async_task_service_versions IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(1.5); END $$"
     )
     await eventually(
       () => system.database.query("SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted"),

@@ -116,7 +116,6 @@ const pooledSuites = [
   "CommitBatches",
   "Queries",
   "Schema",
-  "ConvertDatabase",
   "integration/Service.test",
   "integration/Webhooks",
   "integration/Tokens"

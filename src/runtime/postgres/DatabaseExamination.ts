@@ -5,7 +5,6 @@
 import { PgConnection } from "@effect/sql-pg"
 import { Duration, Effect, Predicate, Schema } from "effect"
 import { SqlError } from "effect/sql"
-import * as ConvertDatabase from "../../services/store/schema/ConvertDatabase.ts"
 import * as Migrations from "../../services/store/schema/Migrations.ts"
 import type { Query } from "../../services/store/sql/Queries.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
@@ -59,8 +58,8 @@ const Facts = Schema.Struct({
   synchronousCommit: Schema.String,
   replicationRole: Schema.String,
   hasSchema: Schema.Boolean,
-  /** Whether the database was made before the first release. */
-  hasOldSchema: Schema.Boolean,
+  /** The ledger of a database that was made before the first release. */
+  oldLedger: Schema.NullOr(Schema.String),
   hasClusterTables: Schema.Boolean,
   /** Whether the role may create tables in `newSchema`. */
   mayCreate: Schema.Boolean,
@@ -83,13 +82,12 @@ const selectFacts = `
     current_setting('statement_timeout') <> '0' AS "hasTimeout", current_setting('default_transaction_isolation') AS isolation,
     current_setting('synchronous_commit') AS "synchronousCommit", current_setting('session_replication_role') AS "replicationRole",
     to_regclass('${Migrations.ledger}') IS NOT NULL AS "hasSchema",
-    to_regclass('${ConvertDatabase.oldLedger}') IS NOT NULL AS "hasOldSchema",
+    coalesce(${Migrations.oldLedgers.map((name) => `to_regclass('${name}')`).join(", ")})::text AS "oldLedger",
     to_regclass('cluster_runners') IS NOT NULL AS "hasClusterTables",
     coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
     coalesce(pg_has_role(pg_class.relowner, 'USAGE'), true) AS "mayChange",
     pg_backend_pid() AS pid
-  FROM (SELECT coalesce(to_regclass('${Migrations.ledger}'), to_regclass('${ConvertDatabase.oldLedger}')) AS oid) AS found
-  LEFT JOIN pg_class ON pg_class.oid = found.oid`
+  FROM (SELECT to_regclass('${Migrations.ledger}') AS oid) AS found LEFT JOIN pg_class ON pg_class.oid = found.oid`
 
 const decodePid = Schema.decodeUnknownEffect(Schema.Tuple([Schema.Struct({ pid: Schema.Int })]))
 
@@ -129,20 +127,18 @@ const isTransactionPooled = Effect.fnUntraced(
 export interface Examined extends Connection {
   readonly facts: Facts
   readonly versions: Migrations.Versions
-  readonly oldVersion: number | undefined
 }
 
 const examineOptions = Effect.fnUntraced(function*(options: PgConnection.Config) {
   const connection = yield* connect(options)
   const [facts] = yield* Effect.orDie(decodeFacts(yield* rowsOf(connection, selectFacts)))
   const versions = Migrations.toVersions(facts.hasSchema ? yield* select(connection, Migrations.selectVersions) : [])
-  const [old] = facts.hasOldSchema ? yield* select(connection, ConvertDatabase.selectOldVersion) : []
   // A pooler sends a key of its own to cancel statements.
   const isDirect = connection.processId === facts.pid
   const isShared = !isDirect
     && (yield* Effect.catchTag(isTransactionPooled(options, connection, facts.pid), "SchemaError", Effect.die))
   const pooling: Pooling = isDirect ? "none" : isShared ? "transaction" : "session"
-  return { facts, pooling, version: facts.number, options, versions, oldVersion: old?.version }
+  return { facts, pooling, version: facts.number, options, versions }
 }, Effect.scoped)
 
 type Setting = "DATABASE_URL" | "DATABASE_DIRECT_URL"
@@ -236,11 +232,8 @@ const examineHost = (url: DatabaseUrl, host: Host, setting: Setting) => {
 const set = ({ database, role }: Facts, name: string, value: string) =>
   `ALTER ROLE "${role}" IN DATABASE "${database}" SET ${name} = ${value}`
 
-const problemOf = ({ facts, oldVersion, pooling }: Examined): string | undefined => {
-  if (oldVersion !== undefined && !facts.hasSchema) {
-    const problem = ConvertDatabase.problemOf(oldVersion)
-    if (problem !== undefined) return problem
-  }
+const problemOf = ({ facts, pooling }: Examined): string | undefined => {
+  if (facts.oldLedger !== null) return Migrations.problemOfOld(facts.oldLedger)
   if (facts.number < minVersion * 10_000) {
     return `Postgres ${facts.version} is too old, ${minVersion} or later is required`
   }

@@ -6,25 +6,21 @@ import type { Tables } from "../store/schema/Migrations.ts"
 import { array, countQuery, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import { FacadeLegs, FoundLeg } from "./FacadeLegs.ts"
 
-/** The name in the ledger is that of the first façade. `IF NOT EXISTS`: a database that was converted has the table. */
+/** The name in the ledger is that of the first façade. */
 export const tables: Tables = {
   name: "openai",
   migrations: [[
-    `CREATE TABLE IF NOT EXISTS facade_legs (
-      task_uuid uuid NOT NULL,
+    `CREATE TABLE facade_legs (
+      task_uuid uuid NOT NULL REFERENCES tasks ON DELETE CASCADE,
       leg integer NOT NULL,
       request text NOT NULL,
       output text,
+      usage text,
       created_at timestamptz NOT NULL,
+      is_stored boolean NOT NULL DEFAULT true,
       PRIMARY KEY (task_uuid, leg)
     )`,
-    `DELETE FROM facade_legs WHERE NOT EXISTS (SELECT FROM tasks WHERE uuid = task_uuid)`,
-    `ALTER TABLE facade_legs ADD CONSTRAINT facade_legs_task FOREIGN KEY (task_uuid) REFERENCES tasks ON DELETE CASCADE`
-  ], [
-    `ALTER TABLE facade_legs ADD COLUMN is_stored boolean NOT NULL DEFAULT true`,
     `CREATE INDEX facade_legs_unstored ON facade_legs (task_uuid) WHERE NOT is_stored`
-  ], [
-    `ALTER TABLE facade_legs ADD COLUMN usage text`
   ]]
 }
 

@@ -5,11 +5,10 @@ import type { Tables } from "../store/schema/Migrations.ts"
 import { array, deletionQuery, make as makeQueries, moment, query } from "../store/sql/Queries.ts"
 import { History, historyNames, Point } from "./History.ts"
 
-/** `IF NOT EXISTS`: a database that was converted has the table. */
 export const tables: Tables = {
   name: "operator",
   migrations: [[
-    `CREATE TABLE IF NOT EXISTS history (
+    `CREATE TABLE history (
       name text NOT NULL,
       minute timestamptz NOT NULL,
       value bigint NOT NULL,

@@ -10,7 +10,7 @@ import {
   fields as revocationFields
 } from "../store/revocations/RevocationRepositorySql.ts"
 import { micros, moment, type Query, query } from "../store/sql/Queries.ts"
-import { columnsOf, headColumns, isLive, notEnded } from "../store/tasks/TaskColumns.ts"
+import { columnsOf, headColumns, isLive, isRunning, notEnded } from "../store/tasks/TaskColumns.ts"
 import { attemptError, deliveries, state } from "../store/webhooks/WebhookStatements.ts"
 import {
   type DeliverySearch,
@@ -131,7 +131,7 @@ export const failures = query(
 export const stuck = query(
   Schema.Struct({ ...StuckRun.fields, total: Schema.Int, examined: Schema.Int }),
   `WITH live AS MATERIALIZED (
-    SELECT uuid, created_at, silence_from, silent_since FROM tasks WHERE status IN ('pending', 'processing')
+    SELECT uuid, created_at, silence_from, silent_since FROM tasks WHERE ${isRunning}
     ORDER BY uuid LIMIT $1::int
   ), runs AS (
     SELECT uuid, coalesce(silent_since, greatest(silence_from, (

@@ -3,6 +3,7 @@ import { PgTypes } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import { plus, Timestamp } from "../../domain/Timestamp.ts"
 import { array, countQuery, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
+import { isLive } from "../store/tasks/TaskColumns.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
 import { Definition, limits, ScheduleId } from "./Schedule.ts"
 import { columns, scheduleOf, ScheduleRow } from "./ScheduleReadsSql.ts"
@@ -26,7 +27,7 @@ const PendingRow = Schema.Struct({
 /** Runs in `leased` with their schedules. */
 const pendingColumns = `${columns}, ${micros("leased.scheduled_for")} AS "scheduledFor", leased.attempt, leased.error,
   EXISTS (
-    SELECT FROM tasks t WHERE t.uuid = s.last_task AND t.status IN ('pending', 'processing', 'interrupted')
+    SELECT FROM tasks t WHERE t.uuid = s.last_task AND t.${isLive}
   ) AS "isOverlapping"`
 
 /** Rows that another node is claiming are left to it. */

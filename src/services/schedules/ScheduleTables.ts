@@ -130,12 +130,9 @@ export const tables: Tables = {
     `CREATE INDEX schedule_runs_pending ON schedule_runs (try_at) WHERE try_at IS NOT NULL`,
     `CREATE INDEX schedule_runs_task ON schedule_runs (task_uuid) WHERE task_uuid IS NOT NULL`,
     `CREATE INDEX schedule_runs_watched ON schedule_runs (task_uuid) WHERE watched`,
-    `CREATE INDEX schedule_runs_age ON schedule_runs (scheduled_for)`
-  ], [
+    `CREATE INDEX schedule_runs_age ON schedule_runs (scheduled_for)`,
     `CREATE INDEX schedule_runs_problems ON schedule_runs (scheduled_for)
     WHERE outcome IN ('waiting', 'missed', 'failed') OR started_at - scheduled_for > interval '${lateSeconds} seconds'`
-  ], [
-    // Only the function changed.
   ]],
   functions: [saveSchedule]
 }

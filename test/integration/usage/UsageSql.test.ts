@@ -10,8 +10,6 @@ import { TaskNotifications } from "../../../src/services/signals/TaskNotificatio
 import { WebhooksPending } from "../../../src/services/signals/WebhooksPending.ts"
 import { BooksUsage } from "../../../src/services/store/BooksUsage.ts"
 import * as RevocationRepositorySql from "../../../src/services/store/revocations/RevocationRepositorySql.ts"
-import * as First from "../../../src/services/store/schema/0001_schema.ts"
-import * as Migrations from "../../../src/services/store/schema/Migrations.ts"
 import * as TaskStoreSql from "../../../src/services/store/tasks/TaskStoreSql.ts"
 import { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
 import * as UsageSql from "../../../src/services/usage/UsageSql.ts"
@@ -151,31 +149,3 @@ layer(
       assert.lengthOf(yield* sql`SELECT FROM usage_prices`, 9)
     }))
 })
-
-layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Database.layerUrl))))(
-  "a database with wide rows in the outbox",
-  (it) => {
-    it.effect("keeps them", () =>
-      Effect.gen(function*() {
-        const sql = yield* SqlClient.SqlClient
-        yield* sql`CREATE TABLE async_task_service_schema (owner text, version integer, migrated_at timestamptz DEFAULT now())`
-        yield* sql`INSERT INTO async_task_service_schema VALUES ('core', 1)`
-        yield* Effect.forEach(First.statements, (statement) => sql.unsafe(statement))
-        yield* sql`INSERT INTO usage_outbox SELECT gen_random_uuid(), 'ann', 7, 'm', now(), 'completed', n = 1, 1, 2, 3, 4, 5, 6
-          FROM generate_series(1, 2) n`
-        yield* Layer.build(Migrations.layer())
-        assert.deepStrictEqual(
-          yield* sql`SELECT sub, assistant_id::int AS assistant, model, ended, active_seconds::int AS seconds, tokens::text
-            FROM usage_outbox ORDER BY tokens`,
-          ["{1,2,3,4,5}", null].map((tokens) => ({
-            sub: "ann",
-            assistant: 7,
-            model: "m",
-            ended: "completed",
-            seconds: 6,
-            tokens
-          }))
-        )
-      }))
-  }
-)

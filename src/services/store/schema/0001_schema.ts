@@ -1,15 +1,11 @@
-/** Frozen once released. It does not import the domain, so that later changes of the domain cannot alter it. A test compares the columns. */
 /**
- * One row for each pair of the metadata; `label` is a hash of user and pair (`ListStatement`). The index alone counts and pages the
- * tasks with a pair, newest first. The rows never change, so each pair is indexed once.
+ * Frozen once released. The lists of statuses follow from `domain/Task`: a new status needs a migration that builds the partial indexes
+ * anew, of which `npm run check` reminds. A test compares the columns.
  */
-export const taskLabels = [
-  `CREATE TABLE task_labels (label uuid NOT NULL, created_at timestamptz NOT NULL, task_uuid uuid NOT NULL)`,
-  `CREATE INDEX task_labels_list ON task_labels (label, created_at DESC, task_uuid DESC)`
-]
+import { isLive, isRunning, notEnded } from "../tasks/TaskColumns.ts"
 
 /** What users keep, counted in the background; `due_at` is the moment of the next count. */
-export const storedBytes = [
+const storedBytes = [
   `CREATE TABLE stored_bytes (
     sub text PRIMARY KEY,
     bytes bigint NOT NULL DEFAULT 0,
@@ -22,7 +18,7 @@ export const storedBytes = [
 ]
 
 /** What a claim of webhooks needs to be fair among users and origins. */
-export const webhookQueues = [
+const webhookQueues = [
   `CREATE INDEX webhook_deliveries_due ON webhook_deliveries (is_proven, due_at)
     WHERE due_at IS NOT NULL AND attempts < attempts_allowed`,
   // The queues of a backlog, one for each user and origin. Hashes keep it narrow; queues that share one are one queue.
@@ -41,33 +37,32 @@ export const webhookQueues = [
  * `usage` has the tokens of the last report (input, output, total, cached, reasoning), those that were booked, and the booked seconds,
  * which are null before the first booking.
  */
-export const usageColumns = ["active_us bigint", "usage bigint[]", "model text"]
+const usageColumns = ["active_us bigint", "usage bigint[]", "model text"]
 
-/** The outbox of usage: one row for each interrupt with usage and each end. No index: it is read whole. */
-export const usageOutbox = `CREATE TABLE usage_outbox (
+/** The outbox of usage: one row for each interrupt with usage and each end, in the order of the moments. */
+const usageOutbox = `CREATE TABLE usage_outbox (
     task_uuid uuid NOT NULL,
-    sub text NOT NULL,
+    revision integer NOT NULL,
     assistant_id bigint NOT NULL,
-    model text,
     booked_at timestamptz NOT NULL,
+    active_seconds bigint NOT NULL,
+    sub text NOT NULL,
+    model text,
     ended text,
-    is_metered boolean NOT NULL,
-    input_tokens bigint NOT NULL,
-    output_tokens bigint NOT NULL,
-    total_tokens bigint NOT NULL,
-    cached_input_tokens bigint NOT NULL,
-    reasoning_tokens bigint NOT NULL,
-    active_seconds bigint NOT NULL
+    tokens bigint[],
+    PRIMARY KEY (booked_at, task_uuid, revision)
   )`
 
 export const statements: ReadonlyArray<string> = [
-  // Narrow, because large texts have tables of their own. Status changes are never HOT updates, because partial indexes depend on the
+  // Without CHECKs: Postgres parses and prepares them for each statement that writes. Narrow, because large texts have tables of their own. Status changes are never HOT updates, because partial indexes depend on the
   // status: room in the pages would be of no use.
   `CREATE TABLE tasks (
     uuid uuid PRIMARY KEY,
     sub text NOT NULL,
     status text NOT NULL DEFAULT 'pending',
     revision integer NOT NULL DEFAULT 0,
+    -- The revision whose event brought the turn: not each failure and each interrupt brings one.
+    turn_revision integer,
     run_id uuid NOT NULL,
     error text,
     pending_tool_calls text,
@@ -86,22 +81,14 @@ export const statements: ReadonlyArray<string> = [
     silence_from timestamptz,
     silent_since timestamptz,
     hand_overs integer,
-    ${usageColumns.join(",\n    ")},
-    CONSTRAINT tasks_status CHECK (
-      status IN ('pending', 'processing', 'interrupted', 'completed', 'failed', 'canceled')
-    ),
-    CONSTRAINT tasks_completed_at CHECK (
-      (completed_at IS NULL) = (status IN ('pending', 'processing', 'interrupted'))
-    ),
-    CONSTRAINT tasks_pending_tool_calls CHECK ((pending_tool_calls IS NOT NULL) = (status = 'interrupted')),
-    -- A task that ended before the column existed may have lost its request, and with it the assistant.
-    CONSTRAINT tasks_assistant_id CHECK (assistant_id IS NOT NULL OR completed_at IS NOT NULL)
+    ${usageColumns.join(",\n    ")}
   )`,
-  `CREATE INDEX tasks_active_of_user ON tasks (sub) WHERE status IN ('pending', 'processing', 'interrupted')`,
-  `CREATE INDEX tasks_deadline ON tasks (deadline_at) WHERE status IN ('pending', 'processing', 'interrupted')`,
+  // With a condition that no other index has, or the planner takes that of the deadlines for it.
+  `CREATE INDEX tasks_active_of_user ON tasks (sub) WHERE ${notEnded}`,
+  `CREATE INDEX tasks_deadline ON tasks (deadline_at) WHERE ${isLive}`,
   `CREATE INDEX tasks_acceptance ON tasks (acceptance_deadline_at) WHERE status = 'pending'`,
   // Serves the search for tasks without an actor.
-  `CREATE INDEX tasks_running ON tasks (uuid) WHERE status IN ('pending', 'processing')`,
+  `CREATE INDEX tasks_running ON tasks (uuid) WHERE ${isRunning}`,
   // Serves count and pages of a list, by status too: including it costs only width.
   `CREATE INDEX tasks_list ON tasks (sub, created_at DESC, uuid DESC) INCLUDE (status)`,
   // Serves the deletion of tasks after the retention period.
@@ -125,9 +112,17 @@ export const statements: ReadonlyArray<string> = [
   ) WITH (fillfactor = 95)`,
   `CREATE TABLE task_turns (task_uuid uuid PRIMARY KEY, turn text NOT NULL)`,
   `CREATE TABLE task_metadata (task_uuid uuid PRIMARY KEY, metadata jsonb NOT NULL)`,
-  ...taskLabels,
+  // One row for each pair of the metadata; `label` is a hash of user and pair (`ListStatement`). The index alone counts and pages the
+  // tasks with a pair, newest first. The rows never change, so each pair is indexed once.
+  `CREATE TABLE task_labels (
+    label uuid NOT NULL,
+    created_at timestamptz NOT NULL,
+    task_uuid uuid NOT NULL,
+    PRIMARY KEY (label, created_at, task_uuid)
+  )`,
   ...storedBytes,
-  // One row per change of a task. The core's event ids are stored to deduplicate repeated events.
+  // One row per change of a task. The core's event ids are stored to deduplicate repeated events. The index lacks that of the last event:
+  // most tasks have no other, and a repetition of it is recognized without an index.
   `CREATE TABLE task_events (
     task_uuid uuid NOT NULL,
     revision integer NOT NULL,
@@ -138,7 +133,7 @@ export const statements: ReadonlyArray<string> = [
     PRIMARY KEY (task_uuid, revision)
   )`,
   `CREATE UNIQUE INDEX task_events_core_event_id ON task_events (task_uuid, core_event_id)
-    WHERE core_event_id IS NOT NULL`,
+    WHERE core_event_id IS NOT NULL AND ${isLive}`,
 
   // The outbox of stop requests to the core.
   `CREATE TABLE core_stops (
@@ -163,8 +158,10 @@ export const statements: ReadonlyArray<string> = [
   )`,
   `CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at)`,
 
-  // One token by its id, or all tokens of a user issued before a moment.
+  // One token by its id, or all tokens of a user issued before a moment. A primary key, without which logical replication refuses
+  // deletions; no sequence, whose state is not replicated.
   `CREATE TABLE token_revocations (
+    row_id uuid DEFAULT gen_random_uuid() PRIMARY KEY,
     token_id text UNIQUE,
     sub text UNIQUE,
     issued_before timestamptz,

@@ -6,7 +6,7 @@
  */
 import * as Limits from "../../../domain/Limits.ts"
 import { labelOf } from "../tasks/ListStatement.ts"
-import { given, notEnded } from "../tasks/TaskColumns.ts"
+import { given, isLive, notEnded } from "../tasks/TaskColumns.ts"
 
 /** A session keeps the plans that it makes while tables are nearly empty: rows are found by indexes, whatever the planner knows. */
 const byIndex = `LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -163,7 +163,7 @@ BEGIN
     CROSS JOIN LATERAL (
       SELECT p_first_type[n] IS NOT NULL AND coalesce(t.status = ANY (p_first_sources[n]::text[]), false) AS is_first, (
         SELECT true FROM task_events e WHERE e.task_uuid = t.uuid AND e.core_event_id = p_core_event_id[n]
-          AND e.status IN ('processing', 'interrupted') LIMIT 1
+          AND e.${isLive} LIMIT 1
       ) AS was_recorded
       ${once}
     ) AS known

@@ -5,8 +5,7 @@
 import { Effect, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { query } from "../sql/Queries.ts"
-import * as First from "./0001_schema.ts"
-import * as ConvertDatabase from "./ConvertDatabase.ts"
+import { statements } from "./0001_schema.ts"
 import { functions } from "./Functions.ts"
 
 /** The tables of the core or of an extension. */
@@ -18,93 +17,24 @@ export interface Tables {
   readonly functions?: ReadonlyArray<string>
 }
 
-/** The tokens of a row of the outbox as one array, null without usage: it is narrower, and cheaper to write. */
-const narrowUsageOutbox = [
-  `ALTER TABLE usage_outbox RENAME TO wide_usage_outbox`,
-  `CREATE TABLE usage_outbox (
-    task_uuid uuid NOT NULL,
-    assistant_id bigint NOT NULL,
-    booked_at timestamptz NOT NULL,
-    active_seconds bigint NOT NULL,
-    sub text NOT NULL,
-    model text,
-    ended text,
-    tokens bigint[]
-  )`,
-  `INSERT INTO usage_outbox
-  SELECT task_uuid, assistant_id, booked_at, active_seconds, sub, model, ended,
-    CASE WHEN is_metered
-      THEN ARRAY[input_tokens, output_tokens, total_tokens, cached_input_tokens, reasoning_tokens] END
-  FROM wide_usage_outbox`,
-  `DROP TABLE wide_usage_outbox`
-]
-
-/** Most tasks have one event of the core, their last: a repetition of it is recognized without an index. */
-const leaveLastEvents = [
-  // First: it needs the stronger lock, so a migration that has to wait gives up before it builds anything.
-  `DROP INDEX task_events_core_event_id`,
-  `CREATE UNIQUE INDEX task_events_core_event_id ON task_events (task_uuid, core_event_id)
-    WHERE core_event_id IS NOT NULL AND status IN ('processing', 'interrupted')`
-]
-
-/** Postgres parses and prepares a CHECK for each statement that writes: those of `tasks` were a quarter of what a task cost it. */
-const dropChecks = [
-  `ALTER TABLE tasks DROP CONSTRAINT IF EXISTS tasks_status, DROP CONSTRAINT IF EXISTS tasks_completed_at,
-    DROP CONSTRAINT IF EXISTS tasks_pending_tool_calls, DROP CONSTRAINT IF EXISTS tasks_assistant_id`
-]
-
-/** With a condition that no other index has, or the planner takes that of the deadlines for it. */
-const separateActive = [
-  `DROP INDEX tasks_active_of_user`,
-  `CREATE INDEX tasks_active_of_user ON tasks (sub) WHERE completed_at IS NULL`
-]
-
 /**
- * Logical replication refuses updates and deletes of a table without a primary key. No sequence: its state is not replicated. The first
- * index is built while its table is locked, which takes some seconds for each million pairs, unless an operator built it beforehand by
- * CREATE UNIQUE INDEX CONCURRENTLY; the other tables are small.
+ * A small migration is a list of statements here, a long one a file, and one that only replaces the functions is empty. A migration first
+ * takes the strongest locks that it needs, so that one that has to wait gives up before it builds anything, and `tasks` before other
+ * tables: statements of nodes lock it first.
  */
-const addPrimaryKeys = [
-  // Statements of nodes lock `tasks` first: a lock that comes later would wait for one that waits for this migration.
-  `LOCK TABLE tasks, task_labels, token_revocations, usage_outbox IN ACCESS EXCLUSIVE MODE`,
-  `DROP INDEX task_labels_list`,
-  `CREATE UNIQUE INDEX IF NOT EXISTS task_labels_pkey ON task_labels (label, created_at, task_uuid)`,
-  `ALTER TABLE task_labels ADD PRIMARY KEY USING INDEX task_labels_pkey`,
-  `ALTER TABLE token_revocations ADD COLUMN row_id uuid DEFAULT gen_random_uuid() PRIMARY KEY`,
-  // In the order of the moments, so that booking finds the oldest rows without those that it has deleted.
-  `ALTER TABLE usage_outbox ADD COLUMN revision integer NOT NULL DEFAULT 0,
-    ADD PRIMARY KEY (booked_at, task_uuid, revision)`
-]
-
-/** The revision whose event brought the turn: not each failure and each interrupt brings one. Null without, and in older rows. */
-const dateTurns = [`ALTER TABLE tasks ADD COLUMN IF NOT EXISTS turn_revision integer`]
-
-/** Only the functions have changed. */
-const replaceFunctions: ReadonlyArray<string> = []
-
-/** A small migration is a list of statements here, a long one a file. */
-const core: Tables = {
-  name: "core",
-  migrations: [
-    First.statements,
-    narrowUsageOutbox,
-    leaveLastEvents,
-    dropChecks,
-    separateActive,
-    replaceFunctions,
-    replaceFunctions,
-    replaceFunctions,
-    addPrimaryKeys,
-    dateTurns
-  ],
-  functions
-}
+const core: Tables = { name: "core", migrations: [statements], functions }
 
 /** The version of the core's tables that `/readyz` requires. */
 export const latest = core.migrations.length
 
 /** The table with one row for each migration. */
-export const ledger = "async_task_service_schema"
+export const ledger = "async_task_service_versions"
+
+/** Ledgers of databases from before the first release: their versions say nothing of this schema. */
+export const oldLedgers = ["async_task_service_schema", "async_task_service_migrations"]
+
+export const problemOfOld = (oldLedger: string) =>
+  `it was made before the first release, as its table ${oldLedger} shows, and cannot be converted: set DATABASE_URL to an empty database, or DATA_DIR to a new directory if DATABASE_URL is not set`
 
 const createLedger = `CREATE TABLE IF NOT EXISTS ${ledger} (
   owner text NOT NULL,
@@ -171,11 +101,7 @@ const migrate = Effect.fnUntraced(function*(extensions: ReadonlyArray<Tables>) {
       createLedger
     ])
     const versions = toVersions(selectVersions.decode(yield* sql.unsafe(selectVersions.text)))
-    const isOld = versions.size === 0 && (yield* ConvertDatabase.isNeeded(sql))
-    const first: Tables = isOld
-      ? { ...core, migrations: [ConvertDatabase.statements, ...core.migrations.slice(1)] }
-      : core
-    yield* run([first, ...extensions].flatMap((tables) => upgradeOf(tables, versionOf(versions, tables))))
+    yield* run([core, ...extensions].flatMap((tables) => upgradeOf(tables, versionOf(versions, tables))))
   })).pipe(
     Effect.tapError((error) => isLockTimeout(error) ? announce : Effect.void),
     Effect.retry({ while: isLockTimeout, schedule: lockRetry })
@@ -184,5 +110,4 @@ const migrate = Effect.fnUntraced(function*(extensions: ReadonlyArray<Tables>) {
 
 export const layer = (
   extensions: ReadonlyArray<Tables> = []
-): Layer.Layer<never, ConvertDatabase.NotConvertible | SqlError.SqlError, SqlClient.SqlClient> =>
-  Layer.effectDiscard(migrate(extensions))
+): Layer.Layer<never, SqlError.SqlError, SqlClient.SqlClient> => Layer.effectDiscard(migrate(extensions))

@@ -4,7 +4,7 @@
  */
 import { PgTypes } from "@effect/sql-pg"
 import { Struct } from "effect"
-import { activeStatuses, TaskHead, TaskSummary } from "../../../domain/Task.ts"
+import { activeStatuses, runningStatuses, TaskHead, type TaskStatus, TaskSummary } from "../../../domain/Task.ts"
 import { KeptFields } from "../../../domain/TaskRequest.ts"
 import * as TaskShard from "../../../domain/TaskShard.ts"
 import { fromMicros } from "../../../domain/Timestamp.ts"
@@ -107,7 +107,13 @@ export const taskColumns = columnsOf(Struct.keys({ ...TaskSummary.fields, ...Tas
 /** The columns of `KeptFields`; the metadata have a table of their own. */
 export const keptColumns = columnsOf(Struct.keys(Struct.omit(KeptFields.fields, ["metadata"])))
 
-export const isLive = `status IN (${activeStatuses.map((status) => `'${status}'`).join(", ")})`
+/** Statuses as SQL writes them. A partial index has the same text as the statements that use it. */
+const listOf = (statuses: ReadonlyArray<TaskStatus>) => `(${statuses.map((status) => `'${status}'`).join(", ")})`
+
+export const isLive = `status IN ${listOf(activeStatuses)}`
+
+/** Whether the core has the run, or is to get it. */
+export const isRunning = `status IN ${listOf(runningStatuses)}`
 
 /** The same, for the tasks of one user. No other index has this condition, so that the planner has one to choose. */
 export const notEnded = "completed_at IS NULL"

@@ -3,7 +3,7 @@ import * as Excerpt from "../../../domain/Excerpt.ts"
 import { encode, textOf } from "../../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { hasAll } from "../../../domain/Metadata.ts"
-import type { TaskId } from "../../../domain/Task.ts"
+import { runningStatuses, type TaskId } from "../../../domain/Task.ts"
 import { KeptFields } from "../../../domain/TaskRequest.ts"
 import { byId, bytesOf, claimOf, headOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "../MemoryTables.ts"
 import { type PendingRun, TaskReads } from "./TaskReads.ts"
@@ -95,7 +95,7 @@ export const layer = Layer.effect(
       pendingRun: (uuid) =>
         Effect.sync(() =>
           Option.fromNullishOr(rows.get(uuid)).pipe(
-            Option.filter(({ status }) => status === "pending" || status === "processing"),
+            Option.filter(({ status }) => runningStatuses.includes(status)),
             Option.map(runOf)
           )
         ),

@@ -9,7 +9,7 @@ import { Timestamp } from "../../../domain/Timestamp.ts"
 import { make as makeQueries, micros, moment, query, utf8 } from "../sql/Queries.ts"
 import * as ListReader from "./ListReader.ts"
 import * as ReadBatcher from "./ReadBatcher.ts"
-import { headColumns, keptColumns } from "./TaskColumns.ts"
+import { headColumns, isRunning, keptColumns } from "./TaskColumns.ts"
 import { Claimed, type PendingRun, RecordedEvent, TaskReads } from "./TaskReads.ts"
 import * as TaskSearch from "./TaskSearch.ts"
 
@@ -42,7 +42,7 @@ const pendingRun = query(
   `SELECT sub, token_id AS "tokenId", extract(epoch FROM token_issued_at)::float8 AS "issuedAt", run_id AS "runId",
     ${micros("deadline_at")} AS deadline, user_token AS "userToken", ${utf8("request")} AS request,
     ${utf8("core_state")} AS state, ${utf8("tool_results")} AS results
-  FROM tasks JOIN task_requests ON task_uuid = uuid WHERE uuid = $1 AND status IN ('pending', 'processing')`
+  FROM tasks JOIN task_requests ON task_uuid = uuid WHERE uuid = $1 AND ${isRunning}`
 )
 
 const runOf = ({ issuedAt, results, state, sub, tokenId, ...run }: typeof PendingRunRow.Type): PendingRun => ({

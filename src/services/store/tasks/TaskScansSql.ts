@@ -5,7 +5,7 @@ import { Timestamp } from "../../../domain/Timestamp.ts"
 import * as ScanFloor from "../../timing/ScanFloor.ts"
 import { PendingWork } from "../PendingWork.ts"
 import { make as makeQueries, micros, moment, query } from "../sql/Queries.ts"
-import { headColumns, isLive, shardOf } from "./TaskColumns.ts"
+import { headColumns, isLive, isRunning, shardOf } from "./TaskColumns.ts"
 import { type Page, StatusStats, sumStats, TaskScans } from "./TaskScans.ts"
 
 const isIn = (shards: string) => `(${shards}::int[] IS NULL OR ${shardOf("uuid")} = ANY(${shards}::int[]))`
@@ -17,7 +17,7 @@ const page = (condition: string) =>
     ORDER BY uuid LIMIT $2::int`
   )
 
-const running = page(`status IN ('pending', 'processing')`)
+const running = page(isRunning)
 const dueWithin = page(`${isLive} AND deadline_at > ${moment("$4")} AND deadline_at <= ${moment("$5")}`)
 
 const nextDeadline = query(
