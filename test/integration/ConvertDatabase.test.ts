@@ -10,8 +10,7 @@ import * as fs from "node:fs"
 import { inject } from "vitest"
 import { TaskId } from "../../src/domain/Task.ts"
 import { now } from "../../src/domain/Timestamp.ts"
-import { TaskNotifications } from "../../src/services/signals/TaskNotifications.ts"
-import { WebhooksPending } from "../../src/services/signals/WebhooksPending.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import * as Migrations from "../../src/services/store/schema/Migrations.ts"
 import { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
 import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
@@ -152,7 +151,7 @@ it.effect("tasks, their webhooks and keys outlive the conversion, and the tasks 
     )
 
     const layer = TaskStoreSql.layer.pipe(
-      Layer.provideMerge(Layer.merge(TaskNotifications.layer, WebhooksPending.layer)),
+      Layer.provideMerge(Changes.layer),
       Layer.provide(Layer.succeed(SqlClient.SqlClient, sql))
     )
     yield* Effect.gen(function*() {
