@@ -15,7 +15,7 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
-import * as TimerQueue from "../timing/TimerQueue.ts"
+import * as Timers from "../timing/Timers.ts"
 import * as Worker from "../timing/Worker.ts"
 import { AttemptLimiter } from "./AttemptLimiter.ts"
 import * as WebhookAttempts from "./WebhookAttempts.ts"
@@ -161,7 +161,7 @@ type Fork = (effect: Effect.Effect<unknown, unknown>) => Fiber.Fiber<unknown, un
 const makeAttempts = Effect.fnUntraced(
   function*(fork: Fork, limiter: AttemptLimiter, large: ReturnType<typeof makeLarge>, lostBefore: LostBefore) {
     const { webhooks: { pending: wake } } = yield* Changes
-    const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(wake.open))
+    const timers = yield* Timers.make<string>(() => Effect.asVoid(wake.open))
     const recorder = yield* makeRecorder(lostBefore, timers.set)
     const attempt = yield* WebhookAttempts.make
 

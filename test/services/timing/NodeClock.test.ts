@@ -3,7 +3,7 @@ import { Clock, DateTime, Deferred, Effect, Schema } from "effect"
 import { sampleOf } from "../../../src/domain/ClockOffset.ts"
 import { now, plus } from "../../../src/domain/Timestamp.ts"
 import * as NodeClock from "../../../src/services/timing/NodeClock.ts"
-import * as TimerQueue from "../../../src/services/timing/TimerQueue.ts"
+import * as Timers from "../../../src/services/timing/Timers.ts"
 
 const epoch = 1_795_000_000_000
 
@@ -139,7 +139,7 @@ describe("timers", () => {
     return Effect.runPromise(
       Effect.gen(function*() {
         const rung = yield* Deferred.make<string>()
-        const alarms = yield* TimerQueue.make((id: string) => Deferred.succeed(rung, id))
+        const alarms = yield* Timers.make((id: string) => Deferred.succeed(rung, id))
         alarms.set("a minute", plus(yield* now, "1 minute"))
         // The timer goes to sleep.
         yield* Effect.sleep("10 millis")
