@@ -1,6 +1,6 @@
 /**
- * Estimates the offset of the database's clock from a node's monotonic clock by samples, and moves the node's time to
- * that offset. All numbers are milliseconds; "local" is a reading of the monotonic clock.
+ * Estimates the offset of the database's clock from a node's monotonic clock by samples. All numbers are milliseconds; "local" is a
+ * reading of the monotonic clock.
  */
 
 /** An estimate from readings of the remote clock: the true offset is within `uncertainty` of `offset`. */
@@ -41,42 +41,4 @@ export const combine = (known: Sample, sample: Sample): Sample => {
   const uncertainty = uncertaintyAt(known, sample.at)
   const wasSet = Math.abs(sample.offset - known.offset) > sample.uncertainty + uncertainty
   return wasSet || sample.uncertainty <= uncertainty ? sample : known
-}
-
-/**
- * The offset that a node applies: linear from `from` at local `begins` to `to` at local `ends`, and `to` after that.
- */
-export interface Course {
-  readonly from: number
-  readonly to: number
-  readonly begins: number
-  readonly ends: number
-}
-
-export const constant = (offset: number): Course => ({ from: offset, to: offset, begins: 0, ends: 0 })
-
-export const offsetAt = ({ begins, ends, from, to }: Course, local: number): number =>
-  local >= ends ? to : from + (to - from) * (local - begins) / (ends - begins)
-
-/** The time over which a correction is spread. */
-const slewTime = 10_000
-/** A jump ahead of at most this is slewed, so that no delay is shortened by more than 2.5 %. */
-export const maxSlewAhead = 250
-/** A jump back of at most this is slewed, so that time runs at half its speed or faster. */
-export const maxSlewBack = 5000
-
-/**
- * The course to a new offset. Time never goes back, except by a step when the remote clock was set back by more than
- * `maxSlewBack`: a node that followed slowly would end the tasks of newly started nodes too early by that amount.
- */
-export const steer = (
-  course: Course,
-  to: number,
-  local: number
-): { readonly course: Course; readonly step: number } => {
-  const from = offsetAt(course, local)
-  const change = to - from
-  return change > maxSlewAhead || change < -maxSlewBack
-    ? { course: constant(to), step: change }
-    : { course: { from, to, begins: local, ends: local + slewTime }, step: 0 }
 }

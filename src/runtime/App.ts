@@ -24,8 +24,7 @@ import * as ReadinessSql from "../services/operations/ReadinessSql.ts"
 import * as StoredBytes from "../services/operations/StoredBytes.ts"
 import { TaskCensus } from "../services/operations/TaskCensus.ts"
 import { Settings } from "../services/settings/Settings.ts"
-import { TaskNotifications } from "../services/signals/TaskNotifications.ts"
-import { WaitingRequests } from "../services/signals/WaitingRequests.ts"
+import { Changes } from "../services/signals/Changes.ts"
 import { BooksUsage } from "../services/store/BooksUsage.ts"
 import { CallbackFormats } from "../services/store/CallbackFormats.ts"
 import * as NotificationRelay from "../services/store/NotificationRelay.ts"
@@ -184,11 +183,11 @@ const layerUpstreams = (config: AppConfig, tasks: TasksReady) =>
 
 /** Answers long polls and releases the shards before the server drains. */
 const layerDrain = Layer.effectDiscard(Effect.gen(function*() {
-  const waiting = yield* WaitingRequests
+  const changes = yield* Changes
   const ownership = yield* TaskOwnership
   yield* Effect.addFinalizer(() =>
     Effect.logInfo("draining: the process stops").pipe(
-      Effect.andThen(waiting.drain),
+      Effect.andThen(changes.drain),
       Effect.andThen(ownership.drain)
     )
   )
@@ -312,7 +311,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       NodeHttpServer.layerHttpServices,
       layerStore(database, config),
       NodeCrypto.layerRandom,
-      TaskNotifications.layer
+      Changes.layer
     ]),
     Layer.provideMerge(NodeClock.layer())
   )

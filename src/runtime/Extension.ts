@@ -16,8 +16,7 @@ import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
 import type { Group, Values } from "../services/settings/Setting.ts"
 import type { Settings } from "../services/settings/Settings.ts"
-import type { WaitingRequests } from "../services/signals/WaitingRequests.ts"
-import type { WebhooksPending } from "../services/signals/WebhooksPending.ts"
+import type { Changes } from "../services/signals/Changes.ts"
 import type { CallbackFormat } from "../services/store/CallbackFormats.ts"
 import type { MemoryTables } from "../services/store/MemoryTables.ts"
 import type { RevocationHooks } from "../services/store/revocations/RevocationHooks.ts"
@@ -39,6 +38,7 @@ type CoreServices =
   | AssistantBackend
   | Authorization
   | BodyReader
+  | Changes
   | ClusterNodes
   | CoreClient
   | CoreSettings
@@ -63,8 +63,6 @@ type CoreServices =
   | TokenRevocations
   | TokenVerifier
   | Uploads
-  | WaitingRequests
-  | WebhooksPending
 
 /** The routes and services of an extension. */
 export type ExtensionLayer = Layer.Layer<never, SqlError.SqlError, CoreServices>

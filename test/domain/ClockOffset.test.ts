@@ -1,18 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import {
-  best,
-  combine,
-  constant,
-  type Course,
-  maxSlewAhead,
-  maxSlewBack,
-  offsetAt,
-  type Sample,
-  sampleOf,
-  steer,
-  uncertaintyAt
-} from "../../src/domain/ClockOffset.ts"
+import { best, combine, type Sample, sampleOf, uncertaintyAt } from "../../src/domain/ClockOffset.ts"
 
 const epoch = 1_795_000_000_000
 
@@ -65,64 +53,6 @@ describe("samples of a remote clock", () => {
     for (const change of [-3_600_000, -100, 100, 3_600_000]) {
       const slow = sampleOf(1000, epoch + 1000 + change, 1040)
       assert.strictEqual(combine(known, slow), slow)
-    }
-  })
-})
-
-const Corrections = Schema.Array(
-  Schema.Struct({ pause: millis(0, 30_000), change: millis(-maxSlewBack, 100_000) })
-).check(Schema.isMaxLength(20))
-const Reads = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 200 }))
-
-describe("a node's time", () => {
-  it.prop("goes back only by a step, and is correct ten seconds after the last correction", [
-    Corrections,
-    Reads
-  ], ([corrections, reads]) => {
-    let course: Course = constant(epoch)
-    let local = 0
-    let latest = 0
-    const read = () => {
-      const time = local + offsetAt(course, local)
-      // A double of this size tells half a microsecond.
-      assert.isAtLeast(time, latest - 0.0005)
-      latest = Math.max(latest, time)
-    }
-    for (const { change, pause } of corrections) {
-      const begun = local
-      for (let count = 1; count <= reads; count++) {
-        local = begun + inMillis(pause) * count / reads
-        read()
-      }
-      const before = offsetAt(course, local)
-      const target = before + inMillis(change)
-      const steered = steer(course, target, local)
-      assert.strictEqual(steered.step !== 0, target - before > maxSlewAhead || target - before < -maxSlewBack)
-      course = steered.course
-      if (steered.step < 0) latest = 0
-      read()
-      assert.closeTo(offsetAt(course, local + 10_000), target, 0.001)
-    }
-  })
-
-  it.prop("runs between half its speed and 2.5 % faster during a correction", [
-    millis(-maxSlewBack, maxSlewAhead),
-    millis(0, 20_000),
-    millis(1, 1000)
-  ], (given) => {
-    const [change = 0, at = 0, span = 0] = given.map(inMillis)
-    const { course, step } = steer(constant(epoch), epoch + change, 0)
-    assert.strictEqual(step, 0)
-    const passed = span + offsetAt(course, at + span) - offsetAt(course, at)
-    assert.isAtLeast(passed, span / 2 - 0.001)
-    assert.isAtMost(passed, span * 1.025 + 0.001)
-  })
-
-  it("is stepped when a slew would take too long", () => {
-    for (const change of [maxSlewAhead + 1, 3_600_000, -maxSlewBack - 1, -3_600_000]) {
-      const { course, step } = steer(constant(epoch), epoch + change, 7)
-      assert.strictEqual(step, change)
-      assert.strictEqual(offsetAt(course, 7), epoch + change)
     }
   })
 })

@@ -6,7 +6,7 @@ import { fromValue, OpaqueJson } from "../../src/domain/json/OpaqueJson.ts"
 import { isTerminal, RunId, stopReasonOf, TaskEvent, TaskId } from "../../src/domain/Task.ts"
 import { changeOf } from "../../src/domain/TaskChange.ts"
 import { now } from "../../src/domain/Timestamp.ts"
-import { TaskNotifications } from "../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
 import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
 import { type NewTask, TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
@@ -20,7 +20,7 @@ type Node = Effect.Success<typeof node>
 const otherNode = Effect.flatMap(
   Layer.build(
     TaskStoreSql.layer.pipe(
-      Layer.provide([Database.layerLive(Layer.orDie(Database.layerClient)), TaskNotifications.layer]),
+      Layer.provide([Database.layerLive(Layer.orDie(Database.layerClient)), Changes.layer]),
       Layer.fresh
     )
   ),
@@ -54,7 +54,7 @@ const racersOf = (task: NewTask) => {
 
 layer(
   TaskStoreSql.layer.pipe(
-    Layer.provideMerge([Database.layer, TaskNotifications.layer]),
+    Layer.provideMerge([Database.layer, Changes.layer]),
     Layer.merge(SecureRandom.layerWebCrypto)
   )
 )("batches of commits on Postgres", (it) => {

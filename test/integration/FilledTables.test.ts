@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { now } from "../../src/domain/Timestamp.ts"
-import { TaskNotifications } from "../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
 import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import * as Database from "../kit/Database.ts"
@@ -15,7 +15,7 @@ const layer = Layer.mergeAll(
   TaskStoreSql.layer.pipe(
     Layer.provide(layerFormats),
     Layer.provideMerge(Database.layer),
-    Layer.provideMerge(TaskNotifications.layer)
+    Layer.provideMerge(Changes.layer)
   ),
   SecureRandom.layerWebCrypto
 )

@@ -3,7 +3,7 @@ import { it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { plus } from "../../src/domain/Timestamp.ts"
-import { TaskNotifications } from "../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import * as StoredBytesSql from "../../src/services/store/StoredBytesSql.ts"
 import { StoredBytesStore } from "../../src/services/store/StoredBytesStore.ts"
 import { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
@@ -19,7 +19,7 @@ import { layerFormats } from "../kit/WebhookStoreContract.ts"
 type Queue = QueueOf<WebhookStore | StopOutbox | TaskScans | TaskRetention | StoredBytesStore>
 
 const layerStores = Layer.mergeAll(TaskStoreSql.layer, StoredBytesSql.layer).pipe(
-  Layer.provide([layerFormats, TaskNotifications.layer, SecureRandom.layerWebCrypto])
+  Layer.provide([layerFormats, Changes.layer, SecureRandom.layerWebCrypto])
 )
 
 const tasks = (count: number, state: string) =>

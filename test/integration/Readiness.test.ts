@@ -11,7 +11,7 @@ import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { ClusterNodes, type Member } from "../../src/services/operations/ClusterNodes.ts"
 import { Readiness } from "../../src/services/operations/Readiness.ts"
 import * as ReadinessSql from "../../src/services/operations/ReadinessSql.ts"
-import { RemoteChanges } from "../../src/services/signals/RemoteChanges.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import { NodeClock } from "../../src/services/timing/NodeClock.ts"
 import * as Database from "../kit/Database.ts"
 import { openDatabase } from "../kit/databases.ts"
@@ -169,7 +169,7 @@ const layerStubs = Layer.mergeAll(
       shards: () => []
     }))
   ),
-  RemoteChanges.layer,
+  Changes.layer,
   Layer.mock(TaskSweeper, { lastSweep: Effect.sync(() => lastSweep) }),
   // Without the clock of the machine, which it would provide as well.
   Layer.effect(

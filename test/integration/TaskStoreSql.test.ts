@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 import { fromText, OpaqueJson, toText } from "../../src/domain/json/OpaqueJson.ts"
 import { TaskEvent } from "../../src/domain/Task.ts"
 import { now } from "../../src/domain/Timestamp.ts"
-import { TaskNotifications } from "../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import * as RevocationRepositorySql from "../../src/services/store/revocations/RevocationRepositorySql.ts"
 import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
 import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
@@ -23,7 +23,7 @@ layer(
       .pipe(
         Layer.provide(layerFormats),
         Layer.provideMerge(Database.layer),
-        Layer.provideMerge(TaskNotifications.layer)
+        Layer.provideMerge(Changes.layer)
       ),
     SecureRandom.layerWebCrypto
   )

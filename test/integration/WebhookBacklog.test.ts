@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { TaskNotifications } from "../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
 import { enqueueMany } from "../attack/kit/webhookCrowd.ts"
 import * as Database from "../kit/Database.ts"
@@ -16,7 +16,7 @@ const small = { limit: 64 }
 const originsOf = (claimed: ReadonlyArray<{ readonly origin: string }>) => claimed.map(({ origin }) => origin)
 
 layer(
-  Layer.provideMerge(TaskStoreSql.layer, [Database.layer, TaskNotifications.layer, SecureRandom.layerWebCrypto])
+  Layer.provideMerge(TaskStoreSql.layer, [Database.layer, Changes.layer, SecureRandom.layerWebCrypto])
 )("a claim beside the backlog of a user", (it) => {
   const enqueued = Effect.fnUntraced(function*(...given: Parameters<typeof called>) {
     const found = yield* called(...given)

@@ -3,7 +3,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import * as App from "../../src/runtime/App.ts"
 import * as AppConfig from "../../src/runtime/config/AppConfig.ts"
-import { Timeouts } from "../../src/services/timing/Timeouts.ts"
+import { Timeouts } from "../../src/services/timing/Intervals.ts"
 
 NodeRuntime.runMain(
   Effect.flatMap(AppConfig.load(process.env), (config) => Layer.launch(App.layer(config))).pipe(

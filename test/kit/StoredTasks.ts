@@ -6,8 +6,7 @@ import { fromValue, OpaqueJson } from "../../src/domain/json/OpaqueJson.ts"
 import { RunId, TaskEvent, type TaskEventTag, TaskId, TaskStatus } from "../../src/domain/Task.ts"
 import { ownFieldsOf } from "../../src/domain/TaskRequest.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
-import type { WaitingRequests } from "../../src/services/signals/WaitingRequests.ts"
-import type { WebhooksPending } from "../../src/services/signals/WebhooksPending.ts"
+import type { Changes } from "../../src/services/signals/Changes.ts"
 import type { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
 import type { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
 import { isLive } from "../../src/services/store/tasks/TaskColumns.ts"
@@ -25,8 +24,7 @@ export type StoreTests = Vitest.MethodsNonLive<
   | StopOutbox
   | WebhookStore
   | RevocationRepository
-  | WaitingRequests
-  | WebhooksPending
+  | Changes
   | SecureRandom.SecureRandom
 >
 

@@ -5,7 +5,7 @@ import { fromValue, OpaqueJson } from "../../src/domain/json/OpaqueJson.ts"
 import { TaskId } from "../../src/domain/Task.ts"
 import { summarize } from "../../src/domain/TaskView.ts"
 import { now, Timestamp } from "../../src/domain/Timestamp.ts"
-import { WaitingRequests } from "../../src/services/signals/WaitingRequests.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
 import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import { call, commit, makeTask, stored, type StoreTests, turn, uuid } from "./StoredTasks.ts"
@@ -94,11 +94,11 @@ export const contract = (it: StoreTests) => {
     Effect.gen(function*() {
       const reads = yield* TaskReads
       const writes = yield* TaskWrites
-      const waiting = yield* WaitingRequests
+      const changes = yield* Changes
       const task = yield* stored()
       const { sub } = task.principal
-      const changed = yield* waiting.subscribe(task.uuid, sub)
-      const ended = yield* waiting.subscribe(task.uuid, sub, ({ status }) => status === "interrupted")
+      const changed = yield* changes.subscribe(task.uuid, sub)
+      const ended = yield* changes.subscribe(task.uuid, sub, ({ status }) => status === "interrupted")
       const interrupted = yield* Effect.forkChild(ended, { startImmediately: true })
       for (const tag of ["Accepted", "Progressed", "Interrupted"] as const) {
         assert.isUndefined(interrupted.pollUnsafe())

@@ -15,7 +15,7 @@ import type { TaskSweeper } from "../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../../src/services/core/CoreClient.ts"
 import { Settings } from "../../src/services/settings/Settings.ts"
-import { TaskNotifications } from "../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import * as RevocationRepositoryMemory from "../../src/services/store/revocations/RevocationRepositoryMemory.ts"
 import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
 import { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
@@ -112,7 +112,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
     Layer.effect(TaskScans, Effect.map(TaskScans, script.withScans ?? identity))
   ).pipe(
     Layer.provideMerge(TaskStoreMemory.layer),
-    Layer.provideMerge(TaskNotifications.layer)
+    Layer.provideMerge(Changes.layer)
   )
   const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(layerStore),
@@ -128,7 +128,7 @@ export const withCore = <A, E>(
   script: CoreScript,
   body: (
     core: Effect.Success<ReturnType<typeof makeTestTasks>>
-  ) => Effect.Effect<A, E, Tasks | TaskActors | TaskNotifications | TaskSweeper | TaskWrites>
+  ) => Effect.Effect<A, E, Tasks | TaskActors | Changes | TaskSweeper | TaskWrites>
 ) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
 
 export const accepts = () => Effect.void

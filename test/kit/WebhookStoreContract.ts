@@ -8,7 +8,7 @@ import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskId } from "../../src/domain/Task.ts"
 import * as TaskView from "../../src/domain/TaskView.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
-import { WebhooksPending } from "../../src/services/signals/WebhooksPending.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import { CallbackFormats } from "../../src/services/store/CallbackFormats.ts"
 import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
 import { TaskRetention } from "../../src/services/store/tasks/TaskRetention.ts"
@@ -138,7 +138,7 @@ export const contract = (it: StoreTests) => {
   it.effect("inserts a delivery for each task of a bulk cancel and wakes the dispatcher", () =>
     Effect.gen(function*() {
       const writes = yield* TaskWrites
-      const webhooksPending = (yield* WebhooksPending).latch
+      const webhooksPending = (yield* Changes).webhooks.pending
       const silent = yield* stored()
       yield* webhooksPending.close
       yield* commit(silent.uuid, "Completed")
@@ -156,7 +156,7 @@ export const contract = (it: StoreTests) => {
 
   it.effect("lowers the floor of claims to the moment of a delivery, however late it is committed", () =>
     Effect.gen(function*() {
-      const { floor } = yield* WebhooksPending
+      const { floor } = (yield* Changes).webhooks
       const { uuid } = yield* called()
       const at = yield* now
       const later = plus(at, Duration.minutes(1))

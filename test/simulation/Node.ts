@@ -14,6 +14,7 @@ import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../../src/services/core/CoreClient.ts"
 import { type CoreResponse, CoreTransport } from "../../src/services/core/CoreTransport.ts"
 import { Settings } from "../../src/services/settings/Settings.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
 import { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
 import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
@@ -186,7 +187,7 @@ export const start = Effect.fnUntraced(function*(
     withMutation(WebhookStore, mutation.webhooks),
     withMutation(RevocationRepository, mutation.revocations),
     world.shards === undefined
-      ? Layer.merge(Layer.succeedContext(world.notifications), TaskOwnership.layerAlone)
+      ? Layer.merge(Layer.succeed(Changes, world.changes), TaskOwnership.layerAlone)
       : yield* Effect.provideService(world.shards.seat(name, node), Scope.Scope, scope)
   )
   const client = CoreClient.layer({ url: "http://core", tokens: [], eventsUrl: "http://service/events" })

@@ -7,9 +7,7 @@ import { Clock, Context, Duration, Effect, Latch, Layer, type Scope } from "effe
 import type { TaskId } from "../../src/domain/Task.ts"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
-import { RemoteChanges } from "../../src/services/signals/RemoteChanges.ts"
-import { TaskNotifications } from "../../src/services/signals/TaskNotifications.ts"
-import { WebhooksPending } from "../../src/services/signals/WebhooksPending.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import type { Dice } from "./Dice.ts"
 
 /** Milliseconds. */
@@ -17,8 +15,6 @@ const tick = 250
 const lease = 4000
 const longestNotification = 100
 const reconnect = 3000
-
-type Notifications = Layer.Success<typeof TaskNotifications.layer>
 
 interface Liveness {
   readonly isUp: boolean
@@ -29,7 +25,7 @@ interface Seat {
   readonly name: string
   readonly node: Liveness
   readonly changed: Latch.Latch
-  readonly notifications: Context.Context<Notifications>
+  readonly changes: Changes["Service"]
   believed: ReadonlyArray<TaskShard.TaskShard>
   lastSeen: number
 }
@@ -41,13 +37,13 @@ export interface Shards {
   readonly seat: (
     name: string,
     node: Liveness
-  ) => Effect.Effect<Layer.Layer<TaskOwnership | Notifications>, never, Scope.Scope>
+  ) => Effect.Effect<Layer.Layer<TaskOwnership | Changes>, never, Scope.Scope>
 }
 
 /** `published` receives the changes that nodes commit. Notifications are lost only while `isRough`. */
 export const make = Effect.fnUntraced(function*(
   dice: Dice,
-  published: Context.Context<TaskNotifications | WebhooksPending>,
+  published: Changes["Service"],
   isRough: () => boolean,
   scope: Scope.Scope
 ) {
@@ -79,29 +75,25 @@ export const make = Effect.fnUntraced(function*(
   const notify = (seat: Seat, uuid: TaskId) =>
     isRough() && dice.chance(0.02)
       ? Effect.delay(
-        Context.get(seat.notifications, RemoteChanges).mayHaveGaps.open,
+        seat.changes.mayHaveGaps.open,
         Duration.millis(dice.delay(reconnect))
       )
       : Effect.delay(
-        Context.get(seat.notifications, TaskNotifications).receive(uuid),
+        seat.changes.receive(uuid),
         Duration.millis(dice.delay(longestNotification))
       )
   const run = Effect.runForkWith(yield* Effect.context())
-  const { publish, relay } = Context.get(published, TaskNotifications)
-  yield* relay((uuid) => {
+  const { publish, webhooks } = published
+  yield* published.relay((uuid) => {
     for (const seat of seats) if (seat.node.isUp) run(notify(seat, uuid))
   })
 
   const shards: Shards = {
     seat: Effect.fnUntraced(function*(name, node) {
-      const own = yield* Layer.build(Layer.fresh(TaskNotifications.layer))
-      const { receive, relay } = Context.get(own, TaskNotifications)
+      const own = Context.get(yield* Layer.build(Layer.fresh(Changes.layer)), Changes)
       const changed = Latch.makeUnsafe()
-      const notifications = own.pipe(
-        Context.add(TaskNotifications, { publish, receive, relay }),
-        Context.add(WebhooksPending, Context.get(published, WebhooksPending))
-      )
-      const seat: Seat = { name, node, changed, notifications, believed: [], lastSeen: yield* Clock.currentTimeMillis }
+      const changes = Changes.of({ ...own, publish, webhooks })
+      const seat: Seat = { name, node, changed, changes, believed: [], lastSeen: yield* Clock.currentTimeMillis }
       seats.push(seat)
       const ownership = TaskOwnership.of({
         isMine: (id) => seat.believed.includes(TaskShard.of(id)),
@@ -111,7 +103,7 @@ export const make = Effect.fnUntraced(function*(
         takeIn: Effect.void,
         isDrained: () => false
       })
-      return Layer.succeedContext(Context.add(notifications, TaskOwnership, ownership))
+      return Layer.merge(Layer.succeed(Changes, changes), Layer.succeed(TaskOwnership, ownership))
     })
   }
   return shards

@@ -3,10 +3,7 @@ import { Context, Effect, Layer, Option, type Scope } from "effect"
 import { pauseAfter } from "../../src/domain/Silence.ts"
 import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
 import { now, Timestamp } from "../../src/domain/Timestamp.ts"
-import { RemoteChanges } from "../../src/services/signals/RemoteChanges.ts"
-import { TaskNotifications } from "../../src/services/signals/TaskNotifications.ts"
-import { WaitingRequests } from "../../src/services/signals/WaitingRequests.ts"
-import { WebhooksPending } from "../../src/services/signals/WebhooksPending.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import { MemoryTables } from "../../src/services/store/MemoryTables.ts"
 import type { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../src/services/store/revocations/RevocationRepositoryMemory.ts"
@@ -67,7 +64,7 @@ export interface World {
   readonly posts: Map<string, Array<string>>
   /** Undefined when each node owns every task. */
   readonly shards: Shards.Shards | undefined
-  readonly notifications: Context.Context<Layer.Success<typeof TaskNotifications.layer>>
+  readonly changes: Changes["Service"]
   readonly acknowledged: Map<TaskId, Acknowledged>
   /** Observations by task. */
   readonly seen: Map<string, Seen>
@@ -101,12 +98,13 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   const scope = yield* Effect.scope
   const context = yield* Layer.build(
     TaskStoreMemory.layer.pipe(
-      Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer]),
+      Layer.provideMerge([Changes.layer, RevocationRepositoryMemory.layer]),
       Layer.fresh
     )
   )
+  const changes = Context.get(context, Changes)
   const isClustered = dice.chance(0.6)
-  const shards = isClustered ? yield* Shards.make(dice, context, () => world.isRough, scope) : undefined
+  const shards = isClustered ? yield* Shards.make(dice, changes, () => world.isRough, scope) : undefined
   const world: World = {
     dice,
     recorder,
@@ -119,7 +117,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     tables: Context.get(context, MemoryTables),
     posts: new Map(),
     shards,
-    notifications: Context.pick(TaskNotifications, WaitingRequests, RemoteChanges, WebhooksPending)(context),
+    changes,
     acknowledged: new Map(),
     seen: new Map(),
     revoking: new Set(),

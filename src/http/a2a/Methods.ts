@@ -6,7 +6,7 @@ import type { RawJson } from "../../domain/json/RawJson.ts"
 import type { TaskStatus } from "../../domain/Task.ts"
 import { parse } from "../../domain/Timestamp.ts"
 import { Contexts, Position } from "../../services/a2a/Contexts.ts"
-import { WaitingRequests } from "../../services/signals/WaitingRequests.ts"
+import { Changes } from "../../services/signals/Changes.ts"
 import { makeClient } from "../../services/tasks/SentTurns.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { json } from "../facades/JsonRpc.ts"
@@ -103,7 +103,7 @@ const noPush = refused(
 const noCard = "There is no other card for users with a token."
 
 const makeSending = Effect.fnUntraced(function*(answers: Answers.Answers) {
-  const waiting = yield* WaitingRequests
+  const changes = yield* Changes
   const send = yield* Send.make
 
   const deliver = Effect.fnUntraced(
@@ -113,7 +113,7 @@ const makeSending = Effect.fnUntraced(function*(answers: Answers.Answers) {
       const push = configuration?.taskPushNotificationConfig ?? configuration?.pushNotificationConfig
       if (Predicate.isNotNullish(push)) return yield* noPush
       // Before the message has an effect.
-      if (waits(configuration)) yield* waiting.checkLimit(call.caller.principal.sub)
+      if (waits(configuration)) yield* changes.checkLimit(call.caller.principal.sub)
       const runsTools = call.asked.has(Params.clientTools) || message.extensions?.includes(Params.clientTools) === true
       const hasRevision = message.extensions?.includes(Params.revision) === true
       const uuid = yield* send({ caller: call.caller, model: call.model, params, runsTools })

@@ -12,7 +12,7 @@ import {
 } from "../../services/files/AssistantBackend.ts"
 import { Counts } from "../../services/limits/Counts.ts"
 import * as IdleTimeout from "../../services/timing/IdleTimeout.ts"
-import { Timeouts } from "../../services/timing/Timeouts.ts"
+import { Timeouts } from "../../services/timing/Intervals.ts"
 import {
   RequestTimeout,
   type ServiceUnavailable,

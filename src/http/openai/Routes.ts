@@ -8,7 +8,7 @@ import type { Caller } from "../../domain/Principal.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { now, unixSeconds } from "../../domain/Timestamp.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
-import { WaitingRequests } from "../../services/signals/WaitingRequests.ts"
+import { Changes } from "../../services/signals/Changes.ts"
 import { makeClient, slicesOf } from "../../services/tasks/SentTurns.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
@@ -100,7 +100,7 @@ const makeHandlers = Effect.gen(function*() {
   const responses = yield* Responses.make
   const create = yield* Create.make(responses)
   const { read } = yield* BodyReader
-  const waiting = yield* WaitingRequests
+  const changes = yield* Changes
 
   const { hold, stream } = yield* makeStreams(responses)
   const send = yield* makeSend
@@ -115,7 +115,7 @@ const makeHandlers = Effect.gen(function*() {
     const { body, claim } = yield* read(createResponse, request)
     if ("problem" in body) return yield* invalid(body.problem.param, body.problem.message, body.problem.code)
     // Before the request has an effect.
-    if (body.isStream || !body.isBackground) yield* waiting.checkLimit(caller.principal.sub)
+    if (body.isStream || !body.isBackground) yield* changes.checkLimit(caller.principal.sub)
     const { isBackground, isStream } = body
     return { ...(yield* create({ caller, request: body, claim })), isBackground, isStream }
   }, Effect.scoped)

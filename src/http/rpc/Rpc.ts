@@ -2,7 +2,7 @@
 import { Duration, Effect, Layer } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { WaitingRequests } from "../../services/signals/WaitingRequests.ts"
+import { Changes } from "../../services/signals/Changes.ts"
 import { path } from "../contract/rpc/Rpc.ts"
 import * as Core from "../handlers/Core.ts"
 import { type Grants, RpcAccess } from "../handlers/rpc/RpcAuthorization.ts"
@@ -50,7 +50,7 @@ const drainGrace = Duration.seconds(1)
 
 const addSocket = Effect.fnUntraced(function*(memory: RpcMemory) {
   const connections = yield* RpcConnections.make({ isDuplex: true })
-  const { drained } = yield* WaitingRequests
+  const { drained } = yield* Changes
   const handle = RpcSocket.handle(connections, memory)
   const untilStop = (grants: Grants) =>
     Effect.raceFirst(

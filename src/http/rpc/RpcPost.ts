@@ -17,7 +17,7 @@ import { HttpIncomingMessage, type HttpServerError, type HttpServerRequest, Http
 import { RpcSerialization } from "effect/rpc"
 import { isLarge } from "../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { Timeouts } from "../../services/timing/Timeouts.ts"
+import { Timeouts } from "../../services/timing/Intervals.ts"
 import { requirePlain } from "../handlers/body/BodyReader.ts"
 import * as SmallBodies from "../handlers/body/SmallBodies.ts"
 import type { Grants } from "../handlers/rpc/RpcAuthorization.ts"

@@ -1,6 +1,6 @@
 /**
  * Ownership by the shards of Effect Cluster. Nodes find each other, detect failed nodes and assign the shards through
- * the database. They exchange only pings: all other information is in the rows, and `TaskNotifications`
+ * the database. They exchange only pings: all other information is in the rows, and `Changes`
  * makes the nodes read it sooner.
  */
 import type { PgClient } from "@effect/sql-pg"

@@ -2,7 +2,7 @@
 import { Duration, Effect, Schedule } from "effect"
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import type { Timeouts } from "../../services/timing/Timeouts.ts"
+import type { Timeouts } from "../../services/timing/Intervals.ts"
 
 export interface Bounds {
   /** An idle connection takes about 11 KiB of memory. */

@@ -6,7 +6,7 @@
 import { Deferred, Duration, Effect } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
-import * as Expiry from "../../services/timing/Expiry.ts"
+import * as Timers from "../../services/timing/Timers.ts"
 
 const unavailable = (message: string) =>
   Effect.fail(
@@ -33,7 +33,7 @@ export type AdmissionGate = Effect.Success<ReturnType<typeof make>>
 
 /** Makes a gate for `permits` concurrent statements. */
 export const make = Effect.fnUntraced(function*(permits: number) {
-  const expiry = yield* Expiry.make("the expiry of waiting statements")
+  const expiry = yield* Timers.makeTimeouts("the expiry of waiting statements")
   const inBackground = Effect.forkIn(yield* Effect.scope)
   let free = permits
   let isOpen = true

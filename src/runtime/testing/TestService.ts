@@ -15,8 +15,7 @@ import * as Server from "../../http/Server.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
 import { Readiness } from "../../services/operations/Readiness.ts"
 import { Settings } from "../../services/settings/Settings.ts"
-import { TaskNotifications } from "../../services/signals/TaskNotifications.ts"
-import { WaitingRequests } from "../../services/signals/WaitingRequests.ts"
+import { Changes } from "../../services/signals/Changes.ts"
 import { MemoryTables } from "../../services/store/MemoryTables.ts"
 import * as RevocationRepositoryMemory from "../../services/store/revocations/RevocationRepositoryMemory.ts"
 import { TaskLinks } from "../../services/store/TaskLinks.ts"
@@ -85,7 +84,7 @@ const layerEngine = (options: TestServiceOptions) =>
     Layer.provide(TestCore.layerClient),
     Layer.provide(TestCore.layerJournal),
     Layer.provideMerge(TaskStoreMemory.layer),
-    Layer.provideMerge([RevocationRepositoryMemory.layer, TaskNotifications.layer, TaskOwnership.layerAlone]),
+    Layer.provideMerge([RevocationRepositoryMemory.layer, Changes.layer, TaskOwnership.layerAlone]),
     Layer.provide([
       layerSecrets,
       layerSettings(options),
@@ -152,10 +151,10 @@ const make = Effect.fnUntraced(function*(options: TestServiceOptions) {
   const { listensAt: url = unusedUrl } = options
   const core = yield* TestCore
   const webhooks = yield* TestWebhooks
-  const waiting = yield* WaitingRequests
+  const changes = yield* Changes
   const backend = TestBackend.make(url)
   // Ends long polls and event streams: the clock for which they wait stops.
-  yield* Effect.addFinalizer(() => waiting.drain)
+  yield* Effect.addFinalizer(() => changes.drain)
   const app = yield* HttpRouter.toHttpEffect(Layer.provide(layerRoutes(options), backend.layer)).pipe(
     Effect.provideService(HttpRouter.RouterConfig, Server.routerConfig)
   )

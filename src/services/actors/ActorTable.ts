@@ -5,7 +5,7 @@ import { now, type Timestamp } from "../../domain/Timestamp.ts"
 import type { Run } from "../core/CoreClient.ts"
 import { Settings } from "../settings/Settings.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import * as TimerQueue from "../timing/TimerQueue.ts"
+import * as Timers from "../timing/Timers.ts"
 import { decide, type MutableActor, newActor } from "./Decision.ts"
 
 /** Carries out the decisions that take a fiber. */
@@ -48,7 +48,7 @@ export const make = Effect.fnUntraced(function*(work: Work) {
   const answers = makeAnswers()
   const actors = new Map<TaskId, MutableActor>()
   yield* Metrics.actors.observe(() => actors.size)
-  const timers = yield* TimerQueue.make((id: TaskId) =>
+  const timers = yield* Timers.make((id: TaskId) =>
     Effect.map(now, (at) => {
       const actor = actors.get(id)
       if (actor !== undefined) apply(actor.head, at)

@@ -1,9 +1,8 @@
 /** The dispatches in progress, and the limits of their concurrency: separate for new, recovered and large runs. */
-import { Effect } from "effect"
+import { Effect, PartitionedSemaphore } from "effect"
 import { refersToOthers } from "../../domain/StoredRequest.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
 import type { Run } from "../core/CoreClient.ts"
-import * as FifoPermits from "../limits/FifoPermits.ts"
 
 const concurrency = 256
 /** For runs that the core may have already. A node that starts has many of them, and new runs must not wait for them. */
@@ -20,9 +19,11 @@ export const isLarge = (request: Run["request"]) => request.length > largeReques
 export type DispatchSlots = ReturnType<typeof make>
 
 export const make = () => {
-  const slots = FifoPermits.make(concurrency)
-  const recoverySlots = FifoPermits.make(recoveryConcurrency)
-  const largeSlots = FifoPermits.make(largeConcurrency)
+  // Partitioned, because a plain `Semaphore` visits all waiters at each release.
+  const slotsOf = (permits: number) => PartitionedSemaphore.makeUnsafe({ permits }).withPermit("")
+  const slots = slotsOf(concurrency)
+  const recoverySlots = slotsOf(recoveryConcurrency)
+  const largeSlots = slotsOf(largeConcurrency)
   /** Dispatches in progress, with whether they recover their run. */
   const dispatches = new Map<RunId, boolean>()
   /** Those whose run is large. */

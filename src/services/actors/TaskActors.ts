@@ -17,7 +17,7 @@ import { fromMicros, now, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import type { Run } from "../core/CoreClient.ts"
 import { Settings } from "../settings/Settings.ts"
-import { TaskNotifications } from "../signals/TaskNotifications.ts"
+import { Changes } from "../signals/Changes.ts"
 import { maxBatch } from "../store/sql/Batcher.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
@@ -226,7 +226,7 @@ const makeActors = Effect.gen(function*() {
 
 const make = Effect.gen(function*() {
   const ownership = yield* TaskOwnership
-  const notifications = yield* TaskNotifications
+  const changes = yield* Changes
   const { dispatch, end, handOverSilent, hear, lateness, slots, table, wake } = yield* makeActors
 
   return TaskActors.of({
@@ -237,7 +237,7 @@ const make = Effect.gen(function*() {
         if (run === undefined && !isMine) return Effect.void
         table.applyDispatched(head, at)
         dispatch(head, run !== undefined && slots.mayKeep(run) ? run : undefined, false)
-        return isMine ? Effect.void : notifications.publish(head.uuid)
+        return isMine ? Effect.void : changes.publish(head.uuid)
       }),
     ensure: (head) =>
       Effect.map(now, (at) => {
@@ -249,7 +249,7 @@ const make = Effect.gen(function*() {
       const gone = [...table.actors.values()].flatMap(({ head }) => ownership.isMine(head.uuid) ? [] : [head])
       for (const { uuid } of gone) table.release(uuid)
       const pending = gone.filter(({ status }) => status === "pending")
-      return Effect.forEach(pending, ({ uuid }) => notifications.publish(uuid), { discard: true })
+      return Effect.forEach(pending, ({ uuid }) => changes.publish(uuid), { discard: true })
     }),
     distrustRuns: Effect.map(now, table.setOwnedSince),
     wake,

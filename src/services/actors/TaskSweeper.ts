@@ -9,7 +9,7 @@ import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { Settings } from "../settings/Settings.ts"
-import { RemoteChanges } from "../signals/RemoteChanges.ts"
+import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import { visibilityLag } from "../store/revocations/RevocationRepository.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
@@ -141,11 +141,11 @@ const makeFollowing = Effect.fnUntraced(function*(walkAll: Effect.Success<typeof
   const reads = yield* TaskReads
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
-  const { changes, mayHaveGaps } = yield* RemoteChanges
+  const { mayHaveGaps, remote } = yield* Changes
 
   /** Applies changes that other nodes made to this node's tasks. */
   const followOthers = Effect.gen(function*() {
-    const changed = yield* Queue.takeBetween(changes, 1, pageSize)
+    const changed = yield* Queue.takeBetween(remote, 1, pageSize)
     const mine = [...new Set(changed)].filter(ownership.isMine)
     if (mine.length === 0) return
     yield* Effect.forEach(yield* retryForever(reads.heads(mine)), actors.ensure, { discard: true })

@@ -24,7 +24,7 @@ import { PassedBytes } from "../limits/PassedBytes.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
 import { rootCauseMessage } from "../telemetry/RootCause.ts"
 import * as IdleTimeout from "../timing/IdleTimeout.ts"
-import { Timeouts } from "../timing/Timeouts.ts"
+import { Timeouts } from "../timing/Intervals.ts"
 
 type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
 

@@ -29,7 +29,8 @@ const certain = 2
 /** Milliseconds. A larger change of wall clock minus monotonic clock between two polls causes a sample. */
 const maxDrift = 100
 
-/** Milliseconds. A larger offset of the wall clock is logged. */
+/** Milliseconds. A larger step of the node's time and a larger offset of the wall clock are logged. */
+const notableStep = 250
 const notableOffset = 500
 
 const reading = query(Schema.Struct({ at: Schema.Finite }), `SELECT ${micros("clock_timestamp()")} AS at`)
@@ -73,7 +74,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const sync = Effect.gen(function*() {
     const step = follow(yield* sample(sql, machine))
     dueAt = machine.monotonic() + interval
-    if (step !== 0) {
+    if (Math.abs(step) > notableStep) {
       yield* Effect.logWarning(`this node's time was stepped by ${seconds(step)} s to the database's clock`)
     }
     const { wallOffset } = status()

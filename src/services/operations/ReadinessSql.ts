@@ -8,7 +8,7 @@ import type { TaskShard } from "../../domain/TaskShard.ts"
 import { monotonicMillis } from "../../domain/Timestamp.ts"
 import { TaskSweeper } from "../actors/TaskSweeper.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
-import { RemoteChanges } from "../signals/RemoteChanges.ts"
+import { Changes } from "../signals/Changes.ts"
 import * as Migrations from "../store/schema/Migrations.ts"
 import { StoreHealth } from "../store/StoreHealth.ts"
 import { NodeClock, problemOf } from "../timing/NodeClock.ts"
@@ -117,7 +117,7 @@ export const layer = Layer.effect(
     const sweeper = yield* TaskSweeper
     const ownership = yield* TaskOwnership
     const { status } = yield* NodeClock
-    const { reception } = yield* RemoteChanges
+    const { reception } = yield* Changes
 
     const shards = yield* makeOwnersCheck
     const database = yield* makeDatabaseChecks

@@ -5,7 +5,7 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { now, type Timestamp } from "../../domain/Timestamp.ts"
 import { parseDeliveryId } from "../../domain/Webhook.ts"
-import { WebhooksPending } from "../signals/WebhooksPending.ts"
+import { Changes } from "../signals/Changes.ts"
 import { type DeliverySearch, type Failure, groupedFailures, OperatorStore, type Range } from "./OperatorStore.ts"
 
 export interface ErrorGroup {
@@ -82,7 +82,7 @@ export class Operators extends Context.Service<Operators, {
     Operators,
     Effect.gen(function*() {
       const store = yield* OperatorStore
-      const webhooksPending = yield* WebhooksPending
+      const changes = yield* Changes
 
       const redeliver = Effect.fnUntraced(function*(ids: ReadonlyArray<string>, matched: number | undefined) {
         const at = yield* now
@@ -92,7 +92,7 @@ export class Operators extends Context.Service<Operators, {
         })
         const count = (wanted: typeof outcomes[number]) => outcomes.filter((outcome) => outcome === wanted).length
         const [enqueued, needsSecret] = [count("enqueued"), count("needs_secret")]
-        if (enqueued > 0) webhooksPending.add(at)
+        if (enqueued > 0) changes.webhooks.due(at)
         const all = matched ?? enqueued + needsSecret
         return { matched: all, enqueued, needsSecret, left: all - enqueued - needsSecret }
       })

@@ -2,13 +2,12 @@
  * Fires schedules. The sweep of every node claims moments that have come: one node wins each, and the run is a row. Any node works rows
  * off after a lease, and creates their task under a key made of schedule and moment: whatever dies in between, there is one task.
  */
-import { Cause, Context, Duration, Effect, FiberSet, Layer, Option, Redacted } from "effect"
+import { Cause, Context, Duration, Effect, FiberSet, Layer, Option, PartitionedSemaphore, Redacted } from "effect"
 import * as Backoff from "../../domain/Backoff.ts"
 import { pauseWithin } from "../../domain/DispatchRetry.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
-import * as FifoPermits from "../limits/FifoPermits.ts"
 import { Settings } from "../settings/Settings.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import * as Batcher from "../store/sql/Batcher.ts"
@@ -171,7 +170,7 @@ const makeRuns = Effect.gen(function*() {
   const { latch: wake } = yield* ScheduleWake
   const attempt = yield* makeAttempt
   const fibers = yield* FiberSet.make()
-  const permits = FifoPermits.make(concurrency)
+  const permits = PartitionedSemaphore.makeUnsafe({ permits: concurrency }).withPermit("")
   const record = yield* Batcher.make({
     run: (attempted: ReadonlyArray<Attempted>) =>
       Effect.as(Effect.flatMap(now, (at) => store.record(attempted, at)), attempted.map(() => true)),

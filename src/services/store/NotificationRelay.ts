@@ -1,5 +1,5 @@
 /**
- * Carries `TaskNotifications` between the nodes of one database by NOTIFY. Nodes announce themselves on the same
+ * Carries `Changes` between the nodes of one database by NOTIFY. Nodes announce themselves on the same
  * channel, so that a single node sends nothing for a change. Lost notifications are repaired from the rows: by
  * `TaskWatch` for waiting requests, by `TaskSweeper` for the tasks of this node.
  */
@@ -10,8 +10,7 @@ import { SqlClient } from "effect/sql"
 import * as Backoff from "../../domain/Backoff.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { monotonicMillis } from "../../domain/Timestamp.ts"
-import { RemoteChanges } from "../signals/RemoteChanges.ts"
-import { TaskNotifications } from "../signals/TaskNotifications.ts"
+import { Changes } from "../signals/Changes.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { rootCauseMessage } from "../telemetry/RootCause.ts"
 import { retryForever } from "../timing/Retry.ts"
@@ -45,7 +44,7 @@ const isTaskId = Schema.is(TaskId)
 
 /** Reports once that nothing arrives although the database works, and once that it does again. */
 const makeWatch = Effect.gen(function*() {
-  const { reception } = yield* RemoteChanges
+  const { reception } = yield* Changes
   const { problem } = yield* StoreHealth
   let heardAt = yield* monotonicMillis
   /** Since when nothing arrives although the database works. */
@@ -87,8 +86,8 @@ export const layer = Layer.effectDiscard(
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const pool = yield* PgPool.PgPool
-    const notifications = yield* TaskNotifications
-    const { mayHaveGaps, reception } = yield* RemoteChanges
+    const changes = yield* Changes
+    const { mayHaveGaps, reception } = changes
     const random = yield* SecureRandom.SecureRandom
     const self = yield* random.uuidV4()
     /** Other nodes, with the moment of the last message from each, in milliseconds. */
@@ -111,7 +110,7 @@ export const layer = Layer.effectDiscard(
         yield* send("here")
       }
       Metrics.clusterNotifications.add(uuids.length, "received")
-      yield* Effect.forEach(uuids.filter(isTaskId), notifications.receive, { discard: true })
+      yield* Effect.forEach(uuids.filter(isTaskId), changes.receive, { discard: true })
     })
 
     const listening = yield* Deferred.make<void>()
@@ -136,7 +135,7 @@ export const layer = Layer.effectDiscard(
       return retryForever(failWhenUnavailable(send("changed", changed)))
     })
 
-    yield* notifications.relay((uuid) => {
+    yield* changes.relay((uuid) => {
       if (nodes.size > 0) Queue.offerUnsafe(outgoing, uuid)
     })
     yield* Effect.forkScoped(Effect.retry(Effect.tapError(listen, watch.lost), reconnect))

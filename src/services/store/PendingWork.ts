@@ -6,8 +6,7 @@
 import { Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import { monotonicMillis } from "../../domain/Timestamp.ts"
-import { RemoteChanges } from "../signals/RemoteChanges.ts"
-import { TaskNotifications } from "../signals/TaskNotifications.ts"
+import { Changes } from "../signals/Changes.ts"
 import * as Worker from "../timing/Worker.ts"
 
 /** Milliseconds without a change of a task after which polls may rest. */
@@ -42,28 +41,21 @@ export const layer = Layer.effect(
   PendingWork,
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
-    const notifications = yield* TaskNotifications
-    const { reception } = yield* RemoteChanges
+    const { count, reception } = yield* Changes
     const kinds = new Map<string, string>()
     const oneByOne = Semaphore.makeUnsafe(1).withPermits(1)
     let found: Readonly<Record<string, unknown>> = {}
     let askedAt = -Infinity
-    /** Changes of tasks by this node, and messages of others. */
-    let published = 0
     let known = -1
     let activeUntil = -Infinity
-    yield* notifications.relay(() => {
-      published++
-    })
 
-    const changes = () => published + reception.received
     const isQuiet = () => reception.isAlive && !Object.values(found).includes(true)
 
     /** Asks, unless the last answer holds and is not from before `changedAt`. */
     const ask = Effect.fnUntraced(function*(changedAt: number) {
       const at = yield* monotonicMillis
-      if (changes() !== known) {
-        known = changes()
+      if (count() !== known) {
+        known = count()
         activeUntil = at + activeFor
       }
       if (at < activeUntil) {

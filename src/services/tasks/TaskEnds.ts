@@ -7,7 +7,7 @@ import { TaskHasEnded, TaskNotEnded, TaskNotFound } from "../../domain/TaskError
 import { now } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { CoreStops } from "../core/CoreStops.ts"
-import { TaskNotifications } from "../signals/TaskNotifications.ts"
+import { Changes } from "../signals/Changes.ts"
 import { TaskRetention } from "../store/tasks/TaskRetention.ts"
 import { TaskWrites } from "../store/tasks/TaskWrites.ts"
 
@@ -26,7 +26,7 @@ const { Canceled, Withdrawn } = TaskEvent.cases
 export const make = Effect.gen(function*() {
   const writes = yield* TaskWrites
   const retention = yield* TaskRetention
-  const notifications = yield* TaskNotifications
+  const changes = yield* Changes
   const actors = yield* TaskActors
   const stops = yield* CoreStops
 
@@ -48,7 +48,7 @@ export const make = Effect.gen(function*() {
   const deleteEnded: TaskEnds["delete"] = Effect.fnUntraced(function*({ status, uuid }) {
     if (!isTerminal(status)) return yield* new TaskNotEnded({ status })
     if (!(yield* retention.deleteTask(uuid))) return yield* new TaskNotFound({})
-    yield* notifications.publish(uuid)
+    yield* changes.publish(uuid)
   }, Effect.uninterruptible)
 
   return { withdraw, delete: deleteEnded }

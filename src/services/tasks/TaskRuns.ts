@@ -5,7 +5,7 @@ import type { Caller } from "../../domain/Principal.ts"
 import { RunId, type TaskId } from "../../domain/Task.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
-import { TaskNotifications } from "../signals/TaskNotifications.ts"
+import { Changes } from "../signals/Changes.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 
@@ -14,7 +14,7 @@ export const make = Effect.gen(function*() {
   const actors = yield* TaskActors
   const secrets = yield* Secrets
   const ownership = yield* TaskOwnership
-  const notifications = yield* TaskNotifications
+  const changes = yield* Changes
   const random = yield* SecureRandom.SecureRandom
   const newRunId = Effect.map(random.uuidV7(), (id) => RunId.make(id))
 
@@ -33,7 +33,7 @@ export const make = Effect.gen(function*() {
   const ensureActor = (uuid: TaskId) =>
     ownership.isMine(uuid)
       ? Effect.flatMap(reads.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
-      : notifications.publish(uuid)
+      : changes.publish(uuid)
 
   return { ensureActor, newRunId, sealToken }
 })

@@ -6,8 +6,7 @@ import { Array, Context, type Duration, Effect, Exit, Layer, Stream } from "effe
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { isTerminal, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import type { TooManyWaiting } from "../../domain/TaskErrors.ts"
-import { TaskNotifications } from "../signals/TaskNotifications.ts"
-import { WaitingRequests, type Wake } from "../signals/WaitingRequests.ts"
+import { Changes, type Wake } from "../signals/Changes.ts"
 import { type RecordedEvent, TaskReads } from "../store/tasks/TaskReads.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -47,7 +46,7 @@ export class TaskWatch extends Context.Service<TaskWatch, {
 
 const makeUntil = Effect.gen(function*() {
   const reads = yield* TaskReads
-  const waiting = yield* WaitingRequests
+  const changes = yield* Changes
 
   const wait = Effect.fnUntraced(
     function*(uuid: TaskId, isEnough: (head: TaskHead) => boolean, awaitWake: Effect.Effect<Wake>) {
@@ -62,9 +61,9 @@ const makeUntil = Effect.gen(function*() {
 
   return Effect.fnUntraced(
     function*(...[task, isEnough, timeout]: Parameters<TaskWatch["Service"]["until"]>) {
-      yield* waiting.checkLimit(task.sub)
+      yield* changes.checkLimit(task.sub)
       // Subscribe before the first read, so that no change falls between the two.
-      const awaitWake = yield* waiting.subscribe(
+      const awaitWake = yield* changes.subscribe(
         task.uuid,
         task.sub,
         // A change that the caller knows already may be published late.
@@ -78,7 +77,7 @@ const makeUntil = Effect.gen(function*() {
 
 const makeEvents = Effect.gen(function*() {
   const reads = yield* TaskReads
-  const waiting = yield* WaitingRequests
+  const changes = yield* Changes
   const turnTextOf = yield* TurnTexts.make
 
   /** Adds texts to events, each text once. */
@@ -96,8 +95,8 @@ const makeEvents = Effect.gen(function*() {
   const eventsFrom = (task: TaskHead, revision: number, includesText: boolean) =>
     Stream.unwrap(Effect.gen(function*() {
       // All requests of a burst have passed the first check.
-      if (Exit.isFailure(yield* Effect.exit(waiting.checkLimit(task.sub)))) return Stream.empty
-      const awaitWake = yield* waiting.subscribe(task.uuid, task.sub)
+      if (Exit.isFailure(yield* Effect.exit(changes.checkLimit(task.sub)))) return Stream.empty
+      const awaitWake = yield* changes.subscribe(task.uuid, task.sub)
       const addText = includesText ? makeAddText(task) : Effect.succeed<ReadonlyArray<WatchedEvent>>
       // Behind the newest event nothing would be sent, not even the terminal one.
       let last = Math.min(revision, task.revision)
@@ -126,23 +125,22 @@ const makeEvents = Effect.gen(function*() {
     }))
 
   return (task: TaskHead, revision: number, includesText: boolean) =>
-    Effect.as(waiting.checkLimit(task.sub), eventsFrom(task, revision, includesText))
+    Effect.as(changes.checkLimit(task.sub), eventsFrom(task, revision, includesText))
 })
 
 /** Notifications of other nodes may be lost: compares the revisions of watched tasks with their rows periodically. */
 const startRepair = Effect.gen(function*() {
   const reads = yield* TaskReads
-  const notifications = yield* TaskNotifications
-  const waiting = yield* WaitingRequests
+  const changes = yield* Changes
   let known = new Map<TaskId, number>()
   const repair = Effect.gen(function*() {
-    const watched = yield* waiting.watched
+    const watched = yield* changes.watched
     const found = yield* Effect.forEach(Array.chunksOf(watched, repairBatch), reads.heads)
     const present = new Map(found.flat().map(({ revision, uuid }) => [uuid, revision]))
     // A task without a row was deleted.
     for (const uuid of watched) {
       const revision = present.get(uuid)
-      if (revision === undefined || known.get(uuid) !== revision) yield* notifications.receive(uuid)
+      if (revision === undefined || known.get(uuid) !== revision) yield* changes.receive(uuid)
     }
     known = present
   })

@@ -3,15 +3,7 @@
  * the offset until the first sample of the database. After that it is only compared, never followed.
  */
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
-import {
-  combine,
-  constant,
-  type Course,
-  offsetAt,
-  type Sample,
-  steer,
-  uncertaintyAt
-} from "../../domain/ClockOffset.ts"
+import { combine, type Sample, uncertaintyAt } from "../../domain/ClockOffset.ts"
 
 /** The machine's clocks, in milliseconds. */
 export interface MachineClocks {
@@ -65,16 +57,20 @@ const makeClock = (timeOf: (local: number) => number, { monotonic }: MachineCloc
   }
 }
 
+/**
+ * Milliseconds. A longer way back is a step, because the database's clock was set back: a node that waited until the database's time has
+ * caught up would end the tasks of newly started nodes too early. On a shorter one the node's time stands still.
+ */
+export const maxHeld = 5000
+
 export const make = (machine: MachineClocks) => {
-  let course: Course = constant(machine.wall() - machine.monotonic())
+  const initial = machine.wall() - machine.monotonic()
   let known: Sample | undefined
   let latest = 0
   const listeners = new Set<() => void>()
 
   const timeOf = (local: number) => {
-    const time = local + offsetAt(course, local)
-    // Rounding on a slope must not make time go backwards.
-    if (time > latest) latest = time
+    latest = Math.max(latest, local + (known?.offset ?? initial))
     return latest
   }
 
@@ -83,11 +79,8 @@ export const make = (machine: MachineClocks) => {
     known = before === undefined ? sample : combine(before, sample)
     if (known === before) return 0
     // Nothing has used the wall clock's offset before the first sample, so it is replaced without a step.
-    const { course: next, step } = before === undefined
-      ? { course: constant(known.offset), step: 0 }
-      : steer(course, known.offset, machine.monotonic())
-    course = next
-    if (before === undefined || step < 0) latest = 0
+    const step = before === undefined ? 0 : known.offset - before.offset
+    if (before === undefined || step < -maxHeld) latest = 0
     if (step !== 0) { for (const listener of listeners) listener() }
     return step
   }
@@ -95,14 +88,15 @@ export const make = (machine: MachineClocks) => {
   return {
     clock: makeClock(timeOf, machine),
     machine,
-    /** Applies a sample of the database's clock; returns the step of the node's time in milliseconds, mostly 0. */
+    /** Applies a sample of the database's clock; returns the step to its offset in milliseconds, mostly a fraction of one. */
     follow,
     status: (): ClockStatus => {
       const local = machine.monotonic()
-      const wallOffset = machine.wall() - timeOf(local)
+      const time = timeOf(local)
+      const wallOffset = machine.wall() - time
       if (known === undefined) return { wallOffset, uncertainty: Infinity, sampleAge: Infinity }
-      const leftToSlew = Math.abs(course.to - offsetAt(course, local))
-      return { wallOffset, uncertainty: uncertaintyAt(known, local) + leftToSlew, sampleAge: local - known.at }
+      const held = time - local - known.offset
+      return { wallOffset, uncertainty: uncertaintyAt(known, local) + held, sampleAge: local - known.at }
     },
     /** Calls `listener` after every step, so that sleepers until a moment recompute the time that is left. */
     onStep: (listener: () => void): Effect.Effect<void, never, Scope.Scope> =>

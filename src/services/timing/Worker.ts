@@ -7,7 +7,7 @@
  */
 import { Duration, Effect, Fiber, Latch, Option, type Scope } from "effect"
 import * as Backoff from "../../domain/Backoff.ts"
-import { logFault } from "./Retry.ts"
+import { isLogged, logFault } from "./Retry.ts"
 
 /** Whether a round has work. */
 export interface Demand {
@@ -41,8 +41,6 @@ export interface Worker {
 const firstRetryDelay = Duration.millis(100)
 const maxRetryDelay = Duration.seconds(2)
 
-const isPowerOfTwo = (count: number) => Number.isInteger(Math.log2(count))
-
 export const make = Effect.fnUntraced(function*<E>(options: Options<E>): Effect.fn.Return<Worker, never, Scope.Scope> {
   const { interval, isDelayed = false, demand = always, name, runOnce, wake = Latch.makeUnsafe() } = options
   const pause = Effect.isEffect(interval) ? interval : Effect.succeed(Duration.fromInputUnsafe(interval))
@@ -53,7 +51,7 @@ export const make = Effect.fnUntraced(function*<E>(options: Options<E>): Effect.
   const attempt = Effect.matchCauseEffect(runOnce, {
     onSuccess: () => Effect.sync(() => void (failures = 0)),
     onFailure: (cause) =>
-      isPowerOfTwo(++failures)
+      isLogged(++failures)
         ? logFault(failures === 1 ? `${name} failed` : `${name} failed ${failures} times in a row`)(cause)
         : Effect.void
   })

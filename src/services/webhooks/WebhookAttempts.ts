@@ -9,7 +9,7 @@ import { type AttemptError, errorOfStatus, hintOf, nextDelay } from "../../domai
 import { Settings } from "../settings/Settings.ts"
 import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import * as Expiry from "../timing/Expiry.ts"
+import * as Timers from "../timing/Timers.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { DeliveryError, WebhookSender } from "./WebhookSender.ts"
 import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"
@@ -77,7 +77,7 @@ export const make = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const end = yield* makeEnd
   const timeout = Duration.toMillis((yield* Settings).webhookTimeout)
-  const posts = yield* Expiry.make("the timeout of webhooks")
+  const posts = yield* Timers.makeTimeouts("the timeout of webhooks")
 
   /** Large bodies are read one at a time, because a body takes several times its size while it is read. */
   const reading = yield* Semaphore.make(1)

@@ -8,14 +8,14 @@ import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts
 import { delays, deliveryId } from "../../domain/Webhook.ts"
 import { Counts } from "../limits/Counts.ts"
 import { Settings } from "../settings/Settings.ts"
-import { WebhooksPending } from "../signals/WebhooksPending.ts"
+import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
-import * as TimerQueue from "../timing/TimerQueue.ts"
+import * as Timers from "../timing/Timers.ts"
 import * as Worker from "../timing/Worker.ts"
 import { AttemptLimiter } from "./AttemptLimiter.ts"
 import * as WebhookAttempts from "./WebhookAttempts.ts"
@@ -160,8 +160,8 @@ type Fork = (effect: Effect.Effect<unknown, unknown>) => Fiber.Fiber<unknown, un
 /** Makes the attempts in fibers of their own, within the limits of origins and of large bodies. */
 const makeAttempts = Effect.fnUntraced(
   function*(fork: Fork, limiter: AttemptLimiter, large: ReturnType<typeof makeLarge>, lostBefore: LostBefore) {
-    const { latch: wake } = yield* WebhooksPending
-    const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(wake.open))
+    const { webhooks: { pending: wake } } = yield* Changes
+    const timers = yield* Timers.make<string>(() => Effect.asVoid(wake.open))
     const recorder = yield* makeRecorder(lostBefore, timers.set)
     const attempt = yield* WebhookAttempts.make
 
@@ -191,7 +191,7 @@ const makeAttempts = Effect.fnUntraced(
 
 const make = Effect.gen(function*() {
   const store = yield* WebhookStore
-  const { floor, latch: wake } = yield* WebhooksPending
+  const { webhooks: { floor, pending: wake } } = yield* Changes
   const { sweepInterval, webhookTimeout } = yield* Settings
   const attemptTime = Duration.sum(webhookTimeout, grace)
   const leases = [...(yield* delays), Duration.zero].map((delay) => Duration.sum(attemptTime, delay))

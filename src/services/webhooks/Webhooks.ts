@@ -12,7 +12,7 @@ import {
   parseDeliveryId,
   TooManyRedeliveries
 } from "../../domain/Webhook.ts"
-import { WebhooksPending } from "../signals/WebhooksPending.ts"
+import { Changes } from "../signals/Changes.ts"
 import { WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import { Tasks } from "../tasks/Tasks.ts"
 import { Secrets } from "../tokens/Secrets.ts"
@@ -46,7 +46,7 @@ export class Webhooks extends Context.Service<Webhooks, {
       const tasks = yield* Tasks
       const store = yield* WebhookStore
       const secrets = yield* Secrets
-      const webhooksPending = yield* WebhooksPending
+      const changes = yield* Changes
 
       return Webhooks.of({
         ofTask: (principal, uuid) => Effect.flatMap(tasks.getHead(principal, uuid), (head) => store.ofTask(head.uuid)),
@@ -62,7 +62,7 @@ export class Webhooks extends Context.Service<Webhooks, {
           if (outcome === "too_many") return yield* new TooManyRedeliveries({})
           const delivery = Option.getOrUndefined(yield* store.get(key))
           if (outcome === "unknown" || delivery === undefined) return yield* new DeliveryNotFound({})
-          webhooksPending.add(at)
+          changes.webhooks.due(at)
           return delivery
         })
       })

@@ -6,7 +6,7 @@ import * as Kept from "../../../src/http/openai/Kept.ts"
 import * as Response from "../../../src/http/openai/Response.ts"
 import { FacadeLegs } from "../../../src/services/facades/FacadeLegs.ts"
 import * as FacadeLegsSql from "../../../src/services/facades/FacadeLegsSql.ts"
-import { TaskNotifications } from "../../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../../src/services/signals/Changes.ts"
 import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
 import { TaskRetention } from "../../../src/services/store/tasks/TaskRetention.ts"
 import * as TaskStoreSql from "../../../src/services/store/tasks/TaskStoreSql.ts"
@@ -14,7 +14,7 @@ import * as Database from "../../kit/Database.ts"
 import { commit, stored } from "../../kit/StoredTasks.ts"
 
 const layerStores = Layer.merge(TaskStoreSql.layer, FacadeLegsSql.layer).pipe(
-  Layer.provide([Database.layer, TaskNotifications.layer])
+  Layer.provide([Database.layer, Changes.layer])
 )
 
 const kept = Kept.encode({

@@ -17,7 +17,7 @@ import {
   type TaskSearch
 } from "../../../src/services/operator/OperatorStore.ts"
 import * as OperatorStoreSql from "../../../src/services/operator/OperatorStoreSql.ts"
-import { TaskNotifications } from "../../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../../src/services/signals/Changes.ts"
 import { RevocationRepository } from "../../../src/services/store/revocations/RevocationRepository.ts"
 import * as RevocationRepositorySql from "../../../src/services/store/revocations/RevocationRepositorySql.ts"
 import * as TaskStoreSql from "../../../src/services/store/tasks/TaskStoreSql.ts"
@@ -27,7 +27,7 @@ import { commit, stored } from "../../kit/StoredTasks.ts"
 import { called, claim, record } from "../../kit/StoredWebhooks.ts"
 
 const layerStores = Layer.mergeAll(TaskStoreSql.layer, RevocationRepositorySql.layer, OperatorStoreSql.layer).pipe(
-  Layer.provide([Database.layer, TaskNotifications.layer]),
+  Layer.provide([Database.layer, Changes.layer]),
   Layer.merge(SecureRandom.layerWebCrypto)
 )
 

@@ -6,8 +6,7 @@ import { TestClock } from "effect/testing"
 import { fromValue } from "../../../src/domain/json/OpaqueJson.ts"
 import { TaskEvent } from "../../../src/domain/Task.ts"
 import { fromMicros, now, plus } from "../../../src/domain/Timestamp.ts"
-import { TaskNotifications } from "../../../src/services/signals/TaskNotifications.ts"
-import { WebhooksPending } from "../../../src/services/signals/WebhooksPending.ts"
+import { Changes } from "../../../src/services/signals/Changes.ts"
 import { BooksUsage } from "../../../src/services/store/BooksUsage.ts"
 import * as RevocationRepositorySql from "../../../src/services/store/revocations/RevocationRepositorySql.ts"
 import * as TaskStoreSql from "../../../src/services/store/tasks/TaskStoreSql.ts"
@@ -24,18 +23,18 @@ layer(
     Layer.mergeAll(UsageSql.layer, TaskStoreSql.layer, RevocationRepositorySql.layer).pipe(
       Layer.provide([layerFormats, Layer.succeed(BooksUsage, true)]),
       Layer.provideMerge(Database.layer),
-      Layer.provideMerge(TaskNotifications.layer)
+      Layer.provideMerge(Changes.layer)
     ),
     SecureRandom.layerWebCrypto
   )
 )("usage on Postgres", contract)
 
 const layerWrites = (booksUsage: boolean) =>
-  Layer.fresh(TaskStoreSql.layer).pipe(Layer.provide([Layer.succeed(BooksUsage, booksUsage), WebhooksPending.layer]))
+  Layer.fresh(TaskStoreSql.layer).pipe(Layer.provide([Layer.succeed(BooksUsage, booksUsage), Changes.layer]))
 
 layer(
   Layer.provideMerge(
-    Layer.mergeAll(UsageSql.layer, TaskNotifications.layer, SecureRandom.layerWebCrypto),
+    Layer.mergeAll(UsageSql.layer, Changes.layer, SecureRandom.layerWebCrypto),
     Database.layer
   )
 )("without an extension that books usage", (it) => {
@@ -82,7 +81,7 @@ layer(
     Layer.mergeAll(UsageSql.layer, TaskStoreSql.layer).pipe(
       Layer.provide([layerFormats, Layer.succeed(BooksUsage, true)]),
       Layer.provideMerge(Database.layer),
-      Layer.provideMerge(TaskNotifications.layer)
+      Layer.provideMerge(Changes.layer)
     ),
     SecureRandom.layerWebCrypto
   )

@@ -4,7 +4,7 @@ import { connect, type Server, type Socket } from "node:net"
 import { assert, describe, it } from "vitest"
 import { type Bounds, defaultBounds } from "../../../src/runtime/node/ConnectionLimits.ts"
 import * as HttpListener from "../../../src/runtime/node/HttpListener.ts"
-import { Timeouts } from "../../../src/services/timing/Timeouts.ts"
+import { Timeouts } from "../../../src/services/timing/Intervals.ts"
 
 /** More than the kernel holds for a peer that does not read. */
 const large = Buffer.alloc(32 * 1024 * 1024)

@@ -7,7 +7,7 @@ import type { TaskId } from "../../../src/domain/Task.ts"
 import { monotonicMillis, now, plus } from "../../../src/domain/Timestamp.ts"
 import { TaskSweeper } from "../../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
-import { TaskNotifications } from "../../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../../src/services/signals/Changes.ts"
 import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import { commit, stored } from "../../kit/StoredTasks.ts"
 import {
@@ -193,7 +193,7 @@ describe("a repeated request", () => {
         const claim = { key: "key", fingerprint: "create" }
         const { uuid } = yield* tasks.create(caller, question, claim)
         const told: Array<TaskId> = []
-        yield* (yield* TaskNotifications).relay((id) => told.push(id))
+        yield* (yield* Changes).relay((id) => told.push(id))
         const { isReplay } = yield* tasks.create(caller, question, claim)
         assert.isTrue(isReplay)
         assert.deepStrictEqual(told, [uuid])

@@ -2,7 +2,7 @@ import { layer } from "@effect/vitest"
 import { Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import * as SchedulesMemory from "../../../src/services/schedules/SchedulesMemory.ts"
-import { TaskNotifications } from "../../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../../src/services/signals/Changes.ts"
 import * as RevocationRepositoryMemory from "../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
 import * as TaskStoreMemory from "../../../src/services/store/tasks/TaskStoreMemory.ts"
 import { layerFormats } from "../../kit/WebhookStoreContract.ts"
@@ -12,7 +12,7 @@ layer(
   Layer.mergeAll(
     SchedulesMemory.layer.pipe(
       Layer.provideMerge(TaskStoreMemory.layer),
-      Layer.provide([layerFormats, TaskNotifications.layer, RevocationRepositoryMemory.layer])
+      Layer.provide([layerFormats, Changes.layer, RevocationRepositoryMemory.layer])
     ),
     SecureRandom.layerWebCrypto
   )

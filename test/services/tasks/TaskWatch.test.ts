@@ -3,7 +3,7 @@ import { Duration, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
 import type { TaskHead } from "../../../src/domain/Task.ts"
-import { TaskNotifications } from "../../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../../src/services/signals/Changes.ts"
 import * as RevocationRepositoryMemory from "../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
 import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
 import * as TaskStoreMemory from "../../../src/services/store/tasks/TaskStoreMemory.ts"
@@ -13,7 +13,7 @@ import { layerFormats } from "../../kit/WebhookStoreContract.ts"
 
 const layerStores = TaskStoreMemory.layer.pipe(
   Layer.provide(layerFormats),
-  Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer])
+  Layer.provideMerge([Changes.layer, RevocationRepositoryMemory.layer])
 )
 
 layer(
@@ -23,7 +23,7 @@ layer(
     Effect.gen(function*() {
       const reads = yield* TaskReads
       const watch = yield* TaskWatch
-      const { publish, receive } = yield* TaskNotifications
+      const { publish, receive } = yield* Changes
       const { uuid } = yield* stored()
       yield* commit(uuid, "Accepted")
       const [accepted] = yield* reads.heads([uuid])

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, DateTime, Deferred, Effect } from "effect"
+import { Clock, DateTime, Deferred, Effect, Schema } from "effect"
 import { sampleOf } from "../../../src/domain/ClockOffset.ts"
 import { now, plus } from "../../../src/domain/Timestamp.ts"
 import * as NodeClock from "../../../src/services/timing/NodeClock.ts"
-import * as TimerQueue from "../../../src/services/timing/TimerQueue.ts"
+import * as Timers from "../../../src/services/timing/Timers.ts"
 
 const epoch = 1_795_000_000_000
 
@@ -16,6 +16,11 @@ const makeMachine = () => {
     clock.follow(sampleOf(machine.local - uncertainty, epoch + machine.local + more, machine.local + uncertainty))
   return { clock, follow, machine }
 }
+
+/** Changes that a sample shows to be ones, however old the one before it is. */
+const Change = Schema.Int.check(Schema.isBetween({ minimum: -20_000, maximum: 20_000 }))
+const Pause = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 30_000 }))
+const Corrections = Schema.Array(Schema.Struct({ pause: Pause, change: Change })).check(Schema.isMaxLength(20))
 
 describe("the node's clock", () => {
   it("follows the wall clock until the first sample, and the database's clock immediately after it", () => {
@@ -52,15 +57,41 @@ describe("the node's clock", () => {
       assert.strictEqual(woken, 1)
     }))))
 
-  it("slows down when it is ahead, and adds the remaining offset to its uncertainty", () => {
+  it("stands still while it is ahead, and adds what is left to its uncertainty", () => {
     const { clock, follow, machine } = makeMachine()
     follow()
-    assert.strictEqual(follow(-1000), 0)
+    assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 1000)
+    assert.closeTo(follow(-1000), -1000, 0.001)
+    assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 1000)
     assert.closeTo(clock.status().uncertainty, 1000.5, 0.01)
-    machine.local += 5000
-    assert.closeTo(clock.clock.currentTimeMillisUnsafe(), epoch + 6000 - 500, 1)
-    machine.local += 5000
-    assert.closeTo(clock.clock.currentTimeMillisUnsafe(), epoch + 11_000 - 1000, 1)
+    machine.local += 600
+    assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 1000)
+    assert.closeTo(clock.status().uncertainty, 400.8, 0.01)
+    machine.local += 600
+    assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 1200)
+    assert.closeTo(clock.status().uncertainty, 1.1, 0.01)
+  })
+
+  it.prop("never goes back but by more than five seconds, and is the sampled time unless it was ahead of it", [
+    Corrections
+  ], ([corrections]) => {
+    const { clock, follow, machine } = makeMachine()
+    follow()
+    let offset = 0
+    let latest = 0
+    for (const { change, pause } of corrections) {
+      machine.local += pause
+      offset += change
+      const before = clock.clock.currentTimeMillisUnsafe()
+      const step = follow(offset)
+      const present = clock.clock.currentTimeMillisUnsafe()
+      const sampled = Math.floor(epoch + machine.local + offset)
+      assert.closeTo(step, change, 0.001)
+      latest = step < -NodeClock.maxHeld ? 0 : Math.max(latest, before)
+      assert.closeTo(present, Math.max(sampled, latest), 1)
+      assert.isAtLeast(present, latest)
+      latest = present
+    }
   })
 
   it("follows a database clock that was set back by an hour, as newly started nodes do", () => {
@@ -108,7 +139,7 @@ describe("timers", () => {
     return Effect.runPromise(
       Effect.gen(function*() {
         const rung = yield* Deferred.make<string>()
-        const alarms = yield* TimerQueue.make((id: string) => Deferred.succeed(rung, id))
+        const alarms = yield* Timers.make((id: string) => Deferred.succeed(rung, id))
         alarms.set("a minute", plus(yield* now, "1 minute"))
         // The timer goes to sleep.
         yield* Effect.sleep("10 millis")

@@ -1,7 +1,7 @@
 import { layer } from "@effect/vitest"
 import { Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { TaskNotifications } from "../../../src/services/signals/TaskNotifications.ts"
+import { Changes } from "../../../src/services/signals/Changes.ts"
 import * as RevocationRepositoryMemory from "../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
 import * as TaskStoreMemory from "../../../src/services/store/tasks/TaskStoreMemory.ts"
 import * as UsageMemory from "../../../src/services/usage/UsageMemory.ts"
@@ -13,7 +13,7 @@ layer(
     UsageMemory.layer.pipe(
       Layer.provideMerge(TaskStoreMemory.layer),
       Layer.provide(layerFormats),
-      Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer])
+      Layer.provideMerge([Changes.layer, RevocationRepositoryMemory.layer])
     ),
     SecureRandom.layerWebCrypto
   )

@@ -11,7 +11,7 @@ import * as Limits from "../../../domain/Limits.ts"
 import * as FairPermits from "../../../services/limits/FairPermits.ts"
 import { PassedBytes } from "../../../services/limits/PassedBytes.ts"
 import type { IdempotencyClaim } from "../../../services/store/tasks/TaskWrites.ts"
-import { Timeouts } from "../../../services/timing/Timeouts.ts"
+import { Timeouts } from "../../../services/timing/Intervals.ts"
 import {
   invalid,
   PayloadTooLarge,

@@ -4,8 +4,8 @@
  */
 import { Context, Duration, Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import * as Expiry from "../../../services/timing/Expiry.ts"
-import { Timeouts } from "../../../services/timing/Timeouts.ts"
+import { Timeouts } from "../../../services/timing/Intervals.ts"
+import * as Timers from "../../../services/timing/Timers.ts"
 import { invalid, RequestTimeout, type ValidationFailed } from "../../contract/Errors.ts"
 
 export const smallBytes = 64 * 1024
@@ -30,7 +30,7 @@ export const SocketBodies = Context.Reference<(source: object) => Read | undefin
 export const make = Effect.gen(function*() {
   const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
   const readSocket = yield* SocketBodies
-  const awaited = yield* Expiry.make("the timeout of request bodies")
+  const awaited = yield* Timers.makeTimeouts("the timeout of request bodies")
   const timeout = (announced: number) => Duration.toMillis(jsonBody) + 1000 * announced / jsonBytesPerSecond
 
   const readInTime = (read: Read, announced: number) =>

@@ -10,8 +10,7 @@ import { needsValidToken, sourcesOf, targetOf, type TaskEvent, TaskHead, type Ta
 import { changeOf, type TaskChange } from "../../../domain/TaskChange.ts"
 import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../../domain/Webhook.ts"
-import { TaskNotifications } from "../../signals/TaskNotifications.ts"
-import { WebhooksPending } from "../../signals/WebhooksPending.ts"
+import { Changes } from "../../signals/Changes.ts"
 import { BooksUsage } from "../BooksUsage.ts"
 import * as Batcher from "../sql/Batcher.ts"
 import {
@@ -113,8 +112,7 @@ const lockOf = ({ uuid }: Event) => uuid.toLowerCase()
 /** Returns a function that commits one event as part of a batch, and publishes it if it applies. */
 export const make = Effect.gen(function*() {
   const { rows } = yield* makeQueries
-  const { publish } = yield* TaskNotifications
-  const webhooksPending = yield* WebhooksPending
+  const { publish, webhooks } = yield* Changes
   const statement = makeCommit(yield* BooksUsage)
 
   const run = Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
@@ -124,7 +122,7 @@ export const make = Effect.gen(function*() {
       if (row.outcome === "Unknown") return Effect.succeed({ _tag: "Unknown" })
       const { hasCallback, outcome, recordedAcceptance, ...head } = row
       if (outcome !== "Applied") return Effect.succeed({ _tag: outcome, head })
-      if (hasCallback && sendsWebhook(head.status)) webhooksPending.add(events[index]!.at)
+      if (hasCallback && sendsWebhook(head.status)) webhooks.due(events[index]!.at)
       return Effect.as(publish(head.uuid, head), { _tag: outcome, head, recordedAcceptance })
     })
   })

@@ -2,7 +2,7 @@
  * Reads pages of a user's tasks. The first statement is bounded. For more tasks than it examines, the keys of every ten-thousandth
  * match are kept for half a minute, so that a deep page reads along the index from the nearest of them and none counts anew.
  */
-import { Cache, Duration, Effect, Exit } from "effect"
+import { Cache, Duration, Effect, Exit, PartitionedSemaphore } from "effect"
 import type { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
 import * as FairPermits from "../../limits/FairPermits.ts"
 import { make as makeQueries } from "../sql/Queries.ts"
@@ -13,7 +13,7 @@ import type { TaskFilter, TaskPage } from "./TaskReads.ts"
 /** Lists that are read at a time, fairly between users. */
 const permits = { total: 4, perHolder: 1 }
 /** A long list has a connection alone, because the statements behind it would wait. */
-const longPermits = { total: 1, perHolder: 1 }
+const longPermits = { permits: 1 }
 
 const keptLists = 200
 const keptFor = Duration.seconds(30)
@@ -36,7 +36,7 @@ interface Marked {
 export const make = Effect.gen(function*() {
   const { alone, count, rows } = yield* makeQueries
   const reading = FairPermits.make(permits)
-  const readingLong = FairPermits.make(longPermits)
+  const readingLong = PartitionedSemaphore.makeUnsafe<string>(longPermits)
 
   const marksOf = yield* Cache.makeWith(
     (list: Matches) => alone(ListStatement.of(list).marks, ListStatement.bind(list)),
@@ -68,7 +68,6 @@ export const make = Effect.gen(function*() {
     })
 
   const readLong = Effect.fnUntraced(function*(list: Matches, limit: number, offset: number) {
-    yield* readingLong.take(list.sub, 1)
     const { marks, newer } = yield* markedOf(list)
     const total = newer + totalOf(marks)
     const start = marks.findLast(({ position }) => position + newer <= offset)
@@ -84,7 +83,7 @@ export const make = Effect.gen(function*() {
         uuid
       ])
     return { tasks, total }
-  }, Effect.scoped)
+  }, (reading, { sub }) => readingLong.withPermit(sub)(reading))
 
   return Effect.fnUntraced(function*(filter: TaskFilter): Effect.fn.Return<TaskPage, StoreUnavailable> {
     const { metadata = null, page, perPage, statuses, sub, uuids } = filter

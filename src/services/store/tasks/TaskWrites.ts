@@ -1,6 +1,6 @@
 /**
  * Changes of tasks. Each is one guarded statement: of two racing events one wins, and the other gets the current head as
- * a value. The same statement inserts the event row and the outbox rows (stop, webhook). `TaskNotifications` are
+ * a value. The same statement inserts the event row and the outbox rows (stop, webhook). `Changes` are
  * published after it.
  */
 import { Context, type Duration, type Effect, Schema } from "effect"

@@ -7,8 +7,7 @@ import * as TaskView from "../../../domain/TaskView.ts"
 import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
 import * as Usage from "../../../domain/Usage.ts"
 import { sendsWebhook } from "../../../domain/Webhook.ts"
-import { TaskNotifications } from "../../signals/TaskNotifications.ts"
-import { WebhooksPending } from "../../signals/WebhooksPending.ts"
+import { Changes } from "../../signals/Changes.ts"
 import { claimKey, claimOf, headOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "../MemoryTables.ts"
 import { RevocationRepository } from "../revocations/RevocationRepository.ts"
 import * as WebhookStoreMemory from "../webhooks/WebhookStoreMemory.ts"
@@ -178,11 +177,10 @@ export const layer = Layer.effect(
   Effect.gen(function*() {
     const tables = yield* MemoryTables
     const revocations = yield* RevocationRepository
-    const { publish } = yield* TaskNotifications
-    const webhooksPending = yield* WebhooksPending
+    const { publish, webhooks } = yield* Changes
 
     const applyTo = (row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
-      if (apply(tables, row, event, at, coreEventId)) webhooksPending.add(at)
+      if (apply(tables, row, event, at, coreEventId)) webhooks.due(at)
       const head = headOf(row)
       return Effect.as(publish(head.uuid, head), head)
     }

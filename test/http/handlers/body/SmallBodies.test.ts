@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { TestClock } from "effect/testing"
 import * as SmallBodies from "../../../../src/http/handlers/body/SmallBodies.ts"
-import { Timeouts } from "../../../../src/services/timing/Timeouts.ts"
+import { Timeouts } from "../../../../src/services/timing/Intervals.ts"
 
 type OnEnd = (bytes: Uint8Array | undefined) => void
 

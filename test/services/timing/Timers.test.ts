@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Clock, type Duration, Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import * as v8 from "node:v8"
 import * as vm from "node:vm"
 import { now, Timestamp } from "../../../src/domain/Timestamp.ts"
-import * as TimerQueue from "../../../src/services/timing/TimerQueue.ts"
+import * as Timers from "../../../src/services/timing/Timers.ts"
 
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const Id = between(0, 9)
@@ -25,7 +25,7 @@ interface Fired {
 
 const start = Effect.gen(function*() {
   const fired: Array<Fired> = []
-  const timers = yield* TimerQueue.make<number>((id) => Effect.map(now, (at) => void fired.push({ id, at })))
+  const timers = yield* Timers.make<number>((id) => Effect.map(now, (at) => void fired.push({ id, at })))
   return { timers, fired }
 })
 
@@ -92,7 +92,7 @@ describe("the timer queue", () => {
   it.effect("fires timers that became overdue during a slow handler in the order of their moments", () =>
     Effect.gen(function*() {
       const fired: Array<number> = []
-      const timers = yield* TimerQueue.make<number>((id) =>
+      const timers = yield* Timers.make<number>((id) =>
         Effect.andThen(Effect.sync(() => fired.push(id)), id === 0 ? Effect.sleep(100) : Effect.void)
       )
       for (const id of [7, 3, 0, 9, 1, 8, 2]) timers.set(id, moment(1 + id))
@@ -115,7 +115,7 @@ describe("the timer queue", () => {
   it.effect("continues with the other timers when a handler sets and clears timers", () =>
     Effect.gen(function*() {
       const fired: Array<number> = []
-      const timers: TimerQueue.TimerQueue<number> = yield* TimerQueue.make<number>((id) =>
+      const timers: Timers.Moments<number> = yield* Timers.make<number>((id) =>
         Effect.sync(() => {
           fired.push(id)
           if (fired.length === 1) timers.clear(2)
@@ -140,5 +140,51 @@ describe("the timer queue", () => {
       }
       assert.isBelow(liveBytes() - before, 4 * 1024 * 1024)
       assert.strictEqual(timers.next(), moment(3_600_000 + 499_990))
+    }))
+})
+
+describe("timeouts", () => {
+  it.effect("ends each wait at its own deadline, in any order", () =>
+    Effect.gen(function*() {
+      const timeouts = yield* Timers.makeTimeouts("the test")
+      const ended: Array<number> = []
+      for (const timeout of [3000, 1000, 2000]) timeouts.begin(timeout, () => ended.push(timeout))
+      const endOther = timeouts.begin(1500, () => ended.push(1500))
+      yield* TestClock.adjust("999 millis")
+      assert.deepStrictEqual(ended, [])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(ended, [1000])
+      endOther()
+      timeouts.begin(500, () => ended.push(500))
+      yield* TestClock.adjust("500 millis")
+      assert.deepStrictEqual(ended, [1000, 500])
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(ended, [1000, 500, 2000, 3000])
+    }))
+
+  it.effect("wakes once per timeout for many short waits, and never without one", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      let sleeps = 0
+      const counting = {
+        ...clock,
+        sleep: (duration: Duration.Duration) => {
+          sleeps++
+          return clock.sleep(duration)
+        }
+      }
+      yield* Effect.gen(function*() {
+        const timeouts = yield* Timers.makeTimeouts("the test")
+        for (let count = 0; count < 1000; count++) {
+          const end = timeouts.begin(5000, () => assert.fail("ended in time"))
+          yield* TestClock.adjust("10 millis")
+          end()
+        }
+        assert.isAtMost(sleeps, 4)
+        yield* TestClock.adjust("5 seconds")
+        sleeps = 0
+        yield* TestClock.adjust("1 day")
+        assert.strictEqual(sleeps, 0)
+      }).pipe(Effect.provideService(Clock.Clock, counting))
     }))
 })

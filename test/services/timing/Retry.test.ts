@@ -1,0 +1,59 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
+import { retryForever } from "../../../src/services/timing/Retry.ts"
+
+/** Repeats a statement that fails until `isMended` is set, and records its log lines above the level of debugging. */
+const world = Effect.gen(function*() {
+  const state = { isMended: false, tries: 0, lines: [] as Array<string> }
+  const logger = Logger.make(({ logLevel, message }) => {
+    if (logLevel !== "Debug") state.lines.push(`${logLevel} ${String(message)}`)
+  })
+  const start = (failure: Effect.Effect<never, StoreUnavailable>) =>
+    Effect.forkChild(
+      retryForever(Effect.suspend(() => {
+        state.tries++
+        return state.isMended ? Effect.succeed("done") : failure
+      })).pipe(Effect.provide(Logger.layer([logger]))),
+      { startImmediately: true }
+    )
+  return { state, start }
+})
+
+describe("a statement that is retried", () => {
+  it.effect("is sent every two seconds during an outage, without a line", () =>
+    Effect.gen(function*() {
+      const { start, state } = yield* world
+      const fiber = yield* start(Effect.fail(new StoreUnavailable({ cause: "away" })))
+      yield* TestClock.adjust("1 hour")
+      assert.isAtLeast(state.tries, 1800)
+      assert.deepStrictEqual(state.lines, [])
+      state.isMended = true
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* Fiber.join(fiber), "done")
+    }))
+
+  it.effect("is sent once a minute while it fails by a defect, with an error at powers of two, and goes on when it is mended", () =>
+    Effect.gen(function*() {
+      const { start, state } = yield* world
+      const fiber = yield* start(Effect.die("a row cannot be read"))
+      yield* TestClock.adjust("24 hours")
+      assert.isBelow(state.tries, 1500)
+      assert.lengthOf(state.lines, 11)
+      assert.isTrue(state.lines.every((line) => line.startsWith("Error a statement failed by a defect")))
+      state.isMended = true
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* Fiber.join(fiber), "done")
+    }))
+
+  it.effect("ends when it is interrupted", () =>
+    Effect.gen(function*() {
+      const { start, state } = yield* world
+      const fiber = yield* start(Effect.fail(new StoreUnavailable({ cause: "away" })))
+      yield* Fiber.interrupt(fiber)
+      const { tries } = state
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(state.tries, tries)
+    }))
+})
