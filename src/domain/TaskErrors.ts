@@ -61,7 +61,7 @@ export class ToolResultsMismatch extends Schema.TaggedError<ToolResultsMismatch>
   }
 }
 
-/** The user already has the maximum number of active tasks. */
+/** An operator's limit: the user's tasks hold more bytes than one user may keep. */
 export class TooManyStoredBytes extends Schema.TaggedError<TooManyStoredBytes>()("TooManyStoredBytes", {
   maximum: Schema.Finite
 }) {
@@ -70,6 +70,7 @@ export class TooManyStoredBytes extends Schema.TaggedError<TooManyStoredBytes>()
   }
 }
 
+/** The user already has the maximum number of active tasks. */
 export class TooManyActiveTasks extends Schema.TaggedError<TooManyActiveTasks>()("TooManyActiveTasks", {
   maximum: Schema.Int
 }) {
