@@ -4,8 +4,6 @@ import { Effect, Layer } from "effect"
 import { deliveryId, parseDeliveryId } from "../../domain/Webhook.ts"
 import { revocationOf } from "../store/revocations/RevocationRepositorySql.ts"
 import { array, make as makeQueries } from "../store/sql/Queries.ts"
-import * as StoredBytesSql from "../store/StoredBytesSql.ts"
-import { StoredBytesStore } from "../store/StoredBytesStore.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import * as TaskReadsSql from "../store/tasks/TaskReadsSql.ts"
 import { TaskScans } from "../store/tasks/TaskScans.ts"
@@ -31,6 +29,8 @@ import {
   scannedRows,
   type TaskSearch
 } from "./OperatorStore.ts"
+import { StoredBytesStore } from "./StoredBytes.ts"
+import * as StoredBytesSql from "./StoredBytesSql.ts"
 
 const { int4, uuid } = PgTypes.OID
 

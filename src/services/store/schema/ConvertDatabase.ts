@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { query } from "../sql/Queries.ts"
 import { labelOf } from "../tasks/ListStatement.ts"
-import { storedBytes, taskLabels, usageColumns, usageOutbox, webhookQueues } from "./0001_schema.ts"
+import { taskLabels, usageColumns, usageOutbox, webhookQueues } from "./0001_schema.ts"
 
 /** The table that recorded the migrations before the first release. */
 export const oldLedger = "async_task_service_migrations"
@@ -77,7 +77,6 @@ export const statements: ReadonlyArray<string> = [
   `ALTER TABLE task_metadata ALTER COLUMN metadata SET NOT NULL, DROP COLUMN by_user`,
   usageOutbox,
   ...taskLabels,
-  ...storedBytes,
   `INSERT INTO task_labels
   SELECT ${labelOf("sub", "key", "value")}, created_at, uuid
   FROM task_metadata JOIN tasks ON uuid = task_uuid, jsonb_each_text(metadata)`,
