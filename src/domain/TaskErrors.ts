@@ -61,15 +61,13 @@ export class ToolResultsMismatch extends Schema.TaggedError<ToolResultsMismatch>
   }
 }
 
-/** The user already has the maximum number of active tasks. */
-export class TooManyStoredBytes extends Schema.TaggedError<TooManyStoredBytes>()("TooManyStoredBytes", {
-  maximum: Schema.Finite
-}) {
-  override get message() {
-    return `Your tasks hold more than ${this.maximum} bytes. Delete ended tasks that you no longer need, and try again in a few seconds.`
-  }
-}
+/** A limit of an extension, of which the core knows only this: its name for programs, and what the user can do. */
+export class CreateRefused extends Schema.TaggedError<CreateRefused>()("CreateRefused", {
+  limit: Schema.String,
+  message: Schema.String
+}) {}
 
+/** The user already has the maximum number of active tasks. */
 export class TooManyActiveTasks extends Schema.TaggedError<TooManyActiveTasks>()("TooManyActiveTasks", {
   maximum: Schema.Int
 }) {

@@ -25,15 +25,23 @@ export const summarize = (task: TaskSummary) => ({
 /** The field `metadata` of `?include=metadata`. */
 export const describeMetadata = (metadata: Metadata | null | undefined) => ({ metadata: metadata ?? {} })
 
+/** The position of a page among all pages of a list. */
+export const pageMeta = (total: number, { page, perPage }: { readonly page: number; readonly perPage: number }) => ({
+  current_page: page,
+  per_page: perPage,
+  last_page: Math.max(1, Math.ceil(total / perPage)),
+  total
+})
+
 /** The response of `GET /api/tasks`: the rows of one page with the fields that `include` adds, and its position among all pages. */
 export const paginate = (
   rows: ReadonlyArray<TaskSummary>,
   total: number,
-  { page, perPage }: { readonly page: number; readonly perPage: number },
+  wanted: Parameters<typeof pageMeta>[1],
   extrasOf: (uuid: TaskId) => Fields = () => ({})
 ) => ({
   data: rows.map((row) => ({ ...summarize(row), ...extrasOf(row.uuid) })),
-  meta: { current_page: page, per_page: perPage, last_page: Math.max(1, Math.ceil(total / perPage)), total }
+  meta: pageMeta(total, wanted)
 })
 
 /** JSON of an object that has fields, without its closing brace. */

@@ -16,25 +16,21 @@ import { ReferenceText } from "../http/Llms.ts"
 import * as Server from "../http/Server.ts"
 import { TaskOwnership } from "../services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../services/core/CoreClient.ts"
+import { CallbackFormats, CreateLimits, GaugeHooks, RevocationHooks, TaskLinks } from "../services/Extensions.ts"
 import { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import * as ClockSync from "../services/operations/ClockSync.ts"
 import { ClusterNodes } from "../services/operations/ClusterNodes.ts"
 import * as ClusterNodesSql from "../services/operations/ClusterNodesSql.ts"
 import * as ReadinessSql from "../services/operations/ReadinessSql.ts"
-import * as StoredBytes from "../services/operations/StoredBytes.ts"
 import { TaskCensus } from "../services/operations/TaskCensus.ts"
 import { Settings } from "../services/settings/Settings.ts"
 import { Changes } from "../services/signals/Changes.ts"
 import { BooksUsage } from "../services/store/BooksUsage.ts"
-import { CallbackFormats } from "../services/store/CallbackFormats.ts"
 import * as NotificationRelay from "../services/store/NotificationRelay.ts"
 import * as PendingWork from "../services/store/PendingWork.ts"
-import { RevocationHooks } from "../services/store/revocations/RevocationHooks.ts"
 import * as RevocationRepositorySql from "../services/store/revocations/RevocationRepositorySql.ts"
 import * as Migrations from "../services/store/schema/Migrations.ts"
 import { writeProbe } from "../services/store/schema/WriteProbe.ts"
-import * as StoredBytesSql from "../services/store/StoredBytesSql.ts"
-import { TaskLinks } from "../services/store/TaskLinks.ts"
 import * as MeasuredTaskWrites from "../services/store/tasks/MeasuredTaskWrites.ts"
 import * as TaskStoreSql from "../services/store/tasks/TaskStoreSql.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
@@ -251,7 +247,6 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerSecrets = Layer.provide(Secrets.layer(config.encryptionKeys), NodeCrypto.layerAead)
   const layerTasks = layerDrainWebhooks.pipe(
     Layer.provideMerge(TaskEngine.layer),
-    Layer.provide(Layer.provide(StoredBytes.layer, StoredBytesSql.layer)),
     Layer.provideMerge(config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated),
     Layer.provideMerge([
       Layer.provideMerge(MeasuredTaskWrites.layer, layerTaskStores),
@@ -293,6 +288,8 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       Layer.succeed(HomeLinks, config.extensions.flatMap(({ links = [] }) => links)),
       layerCoreSettings(config),
       layerTaskLinks(config),
+      Layer.succeed(CreateLimits, config.extensions.flatMap(({ createLimits = [] }) => createLimits)),
+      Layer.succeed(GaugeHooks, config.extensions.flatMap(({ gaugeHook = [] }) => gaugeHook)),
       Layer.succeed(DocumentedVersion, version),
       Layer.sync(ReferenceText, reference)
     ])

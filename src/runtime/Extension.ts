@@ -4,24 +4,23 @@ import type { Command } from "effect/cli"
 import type { Digest, SecureRandom } from "effect/crypto"
 import type { Etag, HttpPlatform, HttpRouter } from "effect/http"
 import type { SqlClient, SqlError } from "effect/sql"
-import type { Authorization, OperatorAuthorization } from "../http/contract/Middleware.ts"
+import type { Authorization } from "../http/contract/Middleware.ts"
 import type { CorsOrigins } from "../http/Cors.ts"
 import type { ExtensionRoutes } from "../http/ExtensionRoutes.ts"
 import type { BodyReader } from "../http/handlers/body/BodyReader.ts"
 import type { Uploads } from "../http/handlers/Uploads.ts"
 import type { Link } from "../http/Home.ts"
+import type { OperatorAuthorization } from "../http/OperatorRoutes.ts"
 import type { TaskActors } from "../services/actors/TaskActors.ts"
 import type { CoreClient } from "../services/core/CoreClient.ts"
+import type { CallbackFormat, CreateLimit, RevocationHook, TaskLink } from "../services/Extensions.ts"
 import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
 import type { Group, Values } from "../services/settings/Setting.ts"
 import type { Settings } from "../services/settings/Settings.ts"
 import type { Changes } from "../services/signals/Changes.ts"
-import type { CallbackFormat } from "../services/store/CallbackFormats.ts"
 import type { MemoryTables } from "../services/store/MemoryTables.ts"
-import type { RevocationHooks } from "../services/store/revocations/RevocationHooks.ts"
 import type { Tables } from "../services/store/schema/Migrations.ts"
-import type { TaskLink } from "../services/store/TaskLinks.ts"
 import type { TaskReads } from "../services/store/tasks/TaskReads.ts"
 import type { TaskRetention } from "../services/store/tasks/TaskRetention.ts"
 import type { SentTurns } from "../services/tasks/SentTurns.ts"
@@ -101,6 +100,10 @@ interface LoadedExtension {
   readonly forOperators?: Layer.Layer<never, SqlError.SqlError, CoreServices | OperatorAuthorization>
   /** What it knows of tasks. */
   readonly taskLink?: Effect.Effect<TaskLink, never, SqlClient.SqlClient>
+  /** What else bounds the creates of a user. */
+  readonly createLimits?: ReadonlyArray<CreateLimit>
+  /** Run when the metrics are read, at most every 30 s. */
+  readonly gaugeHook?: Effect.Effect<void>
   /** Other systems that it calls, for `doctor`. */
   readonly upstreams?: ReadonlyArray<{ readonly name: string; readonly url: string }>
   /** Links of the page at `/`, and of the start-up message. */
@@ -118,7 +121,7 @@ export interface Extension {
   /** Whether it books the outbox of usage, which the core writes only then. */
   readonly booksUsage?: boolean
   /** What it changes in the transaction of a revocation, also while its settings turn it off. */
-  readonly onRevoked?: (typeof RevocationHooks.Service)[number]
+  readonly onRevoked?: RevocationHook
 }
 
 /** An extension in the test kit, over stores in memory. */

@@ -2,10 +2,7 @@
 import { it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { plus } from "../../src/domain/Timestamp.ts"
 import { Changes } from "../../src/services/signals/Changes.ts"
-import * as StoredBytesSql from "../../src/services/store/StoredBytesSql.ts"
-import { StoredBytesStore } from "../../src/services/store/StoredBytesStore.ts"
 import { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
 import { TaskRetention } from "../../src/services/store/tasks/TaskRetention.ts"
 import { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
@@ -16,11 +13,9 @@ import { check, type Queue as QueueOf } from "../kit/OpenSnapshot.ts"
 import { leases, unlimited } from "../kit/StoredWebhooks.ts"
 import { layerFormats } from "../kit/WebhookStoreContract.ts"
 
-type Queue = QueueOf<WebhookStore | StopOutbox | TaskScans | TaskRetention | StoredBytesStore>
+type Queue = QueueOf<WebhookStore | StopOutbox | TaskScans | TaskRetention>
 
-const layerStores = Layer.mergeAll(TaskStoreSql.layer, StoredBytesSql.layer).pipe(
-  Layer.provide([layerFormats, Changes.layer, SecureRandom.layerWebCrypto])
-)
+const layerStores = Layer.provide(TaskStoreSql.layer, [layerFormats, Changes.layer, SecureRandom.layerWebCrypto])
 
 const tasks = (count: number, state: string) =>
   `INSERT INTO tasks (uuid, sub, status, run_id, max_execution_time, created_at, deadline_at, completed_at, token_id, assistant_id)
@@ -76,14 +71,6 @@ const queues: Readonly<Record<string, Queue>> = {
       SELECT 'user', gen_random_uuid(), 'f', gen_random_uuid(), ${due} FROM generate_series(1, ${count})`,
     leave: [`DELETE FROM idempotency_keys`],
     claim: (at, from) => Effect.flatMap(TaskRetention, (retention) => retention.deleteExpiredKeys(at, 200, from))
-  },
-  "counts of stored bytes": {
-    add: (count, due) =>
-      `INSERT INTO stored_bytes (sub, due_at)
-      SELECT gen_random_uuid(), ${due} FROM generate_series(1, ${count})`,
-    leave: [`UPDATE stored_bytes SET due_at = now() + interval '1 day'`],
-    claim: (at, from) =>
-      Effect.flatMap(StoredBytesStore, (store) => store.claim(at, plus(at, Duration.minutes(1)), 16, from))
   }
 }
 

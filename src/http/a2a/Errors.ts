@@ -85,8 +85,8 @@ const ofTask = (failure: Refused | TaskFailure): Refused => {
       return internal("TOO_MANY_ACTIVE_TASKS", `${failure.message} Answer or cancel tasks that wait for input.`)
     case "TooManyWaiting":
       return internal("TOO_MANY_WAITING_REQUESTS", `${failure.message} Set returnImmediately, and call GetTask later.`)
-    case "TooManyStoredBytes":
-      return internal("TOO_MANY_STORED_BYTES", failure.message)
+    case "CreateRefused":
+      return internal(`TOO_MANY_${failure.limit.toUpperCase()}`, failure.message)
     case "NoSlotLeft":
       return internal("TOO_MANY_UPLOADS", "Too many uploads at a time. Try again when one has ended.")
     case "BackendUnauthorized":

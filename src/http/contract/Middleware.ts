@@ -1,8 +1,8 @@
-/** Authentication: users by their JWT, the core by a token for its events, other services by an internal token, and operators. */
+/** Authentication: users by their JWT, the core by a token for its events, and other services by an internal token. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { Caller } from "../../domain/Principal.ts"
-import { Forbidden, ServiceUnavailable, Unauthorized } from "./Errors.ts"
+import { ServiceUnavailable, Unauthorized } from "./Errors.ts"
 
 export class CurrentCaller extends Context.Service<CurrentCaller, Caller>()(
   "async-task-service/http/contract/Middleware/CurrentCaller"
@@ -31,20 +31,3 @@ export class MetricsAuthorization extends HttpApiMiddleware.Service<MetricsAutho
   "async-task-service/http/contract/Middleware/MetricsAuthorization",
   { security: { metricsToken: HttpApiSecurity.bearer }, error: Unauthorized }
 ) {}
-
-export class CurrentOperator extends Context.Service<CurrentOperator, {
-  readonly role: "full" | "read"
-  /** Identifies the token in logs. */
-  readonly token: string
-}>()("async-task-service/http/contract/Middleware/CurrentOperator") {}
-
-/** `Authorization: Bearer` with a token of an operator, or the cookie of a session. An extension implements it, and others use it. A read token may only read: 403. */
-export class OperatorAuthorization
-  extends HttpApiMiddleware.Service<OperatorAuthorization, { provides: CurrentOperator }>()(
-    "async-task-service/http/contract/Middleware/OperatorAuthorization",
-    {
-      security: { operatorToken: HttpApiSecurity.bearer },
-      error: [Unauthorized, Forbidden, ServiceUnavailable]
-    }
-  )
-{}

@@ -1,6 +1,7 @@
 /** The failures of a request for a task, which each protocol reports in its own form. */
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type {
+  CreateRefused,
   IdempotencyKeyReused,
   TaskBelongsToAnother,
   TaskHasEnded,
@@ -8,7 +9,6 @@ import type {
   TaskNotInterrupted,
   ToolResultsMismatch,
   TooManyActiveTasks,
-  TooManyStoredBytes,
   TooManyWaiting
 } from "../../domain/TaskErrors.ts"
 import type { UploadError } from "../../services/files/AssistantBackend.ts"
@@ -23,7 +23,7 @@ export type TaskFailure =
   | TaskNotInterrupted
   | TaskHasEnded
   | ToolResultsMismatch
-  | TooManyStoredBytes
+  | CreateRefused
   | TooManyActiveTasks
   | TooManyWaiting
   | IdempotencyKeyReused

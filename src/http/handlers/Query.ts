@@ -4,7 +4,7 @@ import { isStorable } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as Metadata from "../../domain/Metadata.ts"
 import { TaskStatus } from "../../domain/Task.ts"
-import type { TaskLink } from "../../services/store/TaskLinks.ts"
+import type { TaskLink } from "../../services/Extensions.ts"
 import type { ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "./body/BodyErrors.ts"
 

@@ -4,9 +4,9 @@ import { Digest } from "effect/crypto"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
-import type { ToolResultsMismatch, TooManyStoredBytes } from "../../domain/TaskErrors.ts"
+import type { CreateRefused, ToolResultsMismatch } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
-import { TaskLinks } from "../../services/store/TaskLinks.ts"
+import { TaskLinks } from "../../services/Extensions.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
@@ -44,12 +44,12 @@ const changeErrors = {
   TaskNotInterrupted: failWith(Conflict)
 }
 
-const storedBytesRefusal = ({ message }: TooManyStoredBytes) => invalid("body", message)
-const refuseStoredBytes = (error: TooManyStoredBytes) => Effect.fail(asInvalidRequest(storedBytesRefusal(error)))
+const refusalOf = ({ message }: CreateRefused) => invalid("body", message)
+const refuseCreate = (error: CreateRefused) => Effect.fail(asInvalidRequest(refusalOf(error)))
 
 const creationErrors = {
   ...storeErrors,
-  TooManyStoredBytes: (error: TooManyStoredBytes) => Effect.fail(storedBytesRefusal(error)),
+  CreateRefused: (error: CreateRefused) => Effect.fail(refusalOf(error)),
   TooManyActiveTasks: failWith(TooManyRequests),
   IdempotencyKeyReused: changeErrors.IdempotencyKeyReused
 }
@@ -213,7 +213,7 @@ const layerChanges = TaskChanges.toLayer(
           tasks.create(caller, body, yield* claim(idempotency_key, "/api/tasks", task))
         )
         return describeCreated(created)
-      }, Effect.catchTag("TooManyStoredBytes", refuseStoredBytes)),
+      }, Effect.catchTag("CreateRefused", refuseCreate)),
       "Tasks.rerun": Effect.fnUntraced(function*({ body = {}, idempotency_key, uuid, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
         const task = yield* refuseOutage(tasks.getHead(caller.principal, uuid))
@@ -222,7 +222,7 @@ const layerChanges = TaskChanges.toLayer(
         return describeCreated(
           yield* refuseOutage(requests.rerun(caller, task, overrides, yield* claim(idempotency_key, path, body)))
         )
-      }, Effect.catchTag("TooManyStoredBytes", refuseStoredBytes)),
+      }, Effect.catchTag("CreateRefused", refuseCreate)),
       "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
         const task = yield* refuseOutage(tasks.getOutline(caller.principal, uuid))

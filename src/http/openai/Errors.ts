@@ -71,7 +71,7 @@ const mappings: Readonly<Record<TaskFailure["_tag"], Mapping>> = {
   BackendUnauthorized: [401, "invalid_api_key"],
   BackendUnavailable: [502, "server_error"],
   NoSlotLeft: tooMany,
-  TooManyStoredBytes: [400, "storage_limit_exceeded"],
+  CreateRefused: [400, "storage_limit_exceeded"],
   TooManyActiveTasks: tooMany,
   TooManyWaiting: tooMany,
   StoreUnavailable: [503, "server_error"]

@@ -4,8 +4,8 @@ import { OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import type { TaskStatus } from "../../domain/Task.ts"
 import { unixSeconds } from "../../domain/Timestamp.ts"
 import { deliveryId } from "../../domain/Webhook.ts"
+import type { CallbackFormat } from "../../services/Extensions.ts"
 import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
-import type { CallbackFormat } from "../../services/store/CallbackFormats.ts"
 import * as Ids from "./Ids.ts"
 
 /** The `callback_format` of the tasks. */

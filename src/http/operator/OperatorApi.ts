@@ -2,9 +2,9 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import * as Errors from "../contract/Errors.ts"
-import { OperatorAuthorization } from "../contract/Middleware.ts"
 import { CancelBody, CanceledTaskView } from "../contract/TaskSchemas.ts"
 import { RevokeBody } from "../contract/TokenSchemas.ts"
+import { OperatorAuthorization } from "../OperatorRoutes.ts"
 import { documented } from "./OperatorDocs.ts"
 import * as Views from "./OperatorSchemas.ts"
 

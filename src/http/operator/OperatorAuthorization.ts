@@ -13,8 +13,8 @@ import {
   TooManyLogIns
 } from "../../services/operator/OperatorSessions.ts"
 import { Forbidden, ServiceUnavailable, type Unauthorized } from "../contract/Errors.ts"
-import { CurrentOperator, OperatorAuthorization } from "../contract/Middleware.ts"
 import { bearerOf, refusal, unauthorized } from "../handlers/Authorization.ts"
+import { CurrentOperator, OperatorAuthorization } from "../OperatorRoutes.ts"
 
 /** Whether browsers send the cookie by HTTPS, or to loopback, only. */
 export const HasSecureCookie = Context.Reference(

@@ -5,9 +5,9 @@ import { State } from "../../services/schedules/Schedule.ts"
 import { Problem } from "../../services/schedules/ScheduleSearch.ts"
 import { ServiceUnavailable, ValidationFailed } from "../contract/Errors.ts"
 import { uuid } from "../contract/Examples.ts"
-import { OperatorAuthorization } from "../contract/Middleware.ts"
 import { operation, query } from "../contract/Operation.ts"
 import { Count } from "../contract/TaskSchemas.ts"
+import { OperatorAuthorization } from "../OperatorRoutes.ts"
 import { RunView, ScheduleView } from "./ScheduleSchemas.ts"
 
 /** What a search shows: `problems` are all of the kinds of them. */

@@ -8,7 +8,7 @@ import { State } from "../../services/schedules/Schedule.ts"
 import * as ScheduleSearch from "../../services/schedules/ScheduleSearch.ts"
 import { invalid } from "../contract/Errors.ts"
 import type { Query } from "../handlers/Query.ts"
-import { orUnavailable } from "../handlers/Searches.ts"
+import { orUnavailable } from "../OperatorRoutes.ts"
 import { maxSearch, OperatorSchedulesApi, shows } from "./OperatorSchedulesApi.ts"
 
 const searched = Duration.days(1)

@@ -4,7 +4,7 @@ import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import { parse } from "../../domain/Timestamp.ts"
 import { limits, Outcome, Overlap, problemOfCron, problemOfZone, State } from "../../services/schedules/Schedule.ts"
-import { Count, Moment, Uuid } from "../contract/TaskSchemas.ts"
+import { Count, Moment, pageMeta, Uuid } from "../contract/TaskSchemas.ts"
 
 /** Until 2200, where all arithmetic with moments is exact. */
 const isMoment = (text: string) => (parse(text) ?? Infinity) < Date.parse("2200-01-01T00:00:00Z") * 1000
@@ -136,12 +136,7 @@ export const ScheduleView = Schema.Struct({
   })
 }).annotate({ identifier: "Schedule", description: "A schedule makes tasks of its user at its moments." })
 
-const PageMetaView = Schema.Struct({
-  current_page: Count.annotate({ description: "The requested page." }),
-  per_page: Count.annotate({ description: "The requested page size." }),
-  last_page: Count.annotate({ description: "At least 1." }),
-  total: Count.annotate({ description: "All that match, over all pages." })
-}).annotate({ identifier: "SchedulePageMeta", description: "Position of the page among all pages." })
+const PageMetaView = pageMeta("SchedulePageMeta", "All that match, over all pages.")
 
 export const SchedulePageView = Schema.Struct({
   data: Schema.Array(ScheduleView).annotate({ description: "Newest first." }),

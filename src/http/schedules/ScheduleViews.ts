@@ -2,6 +2,7 @@
 import { Kind } from "../../domain/json/JsonBytes.ts"
 import { encode } from "../../domain/json/OpaqueJson.ts"
 import { RawJson } from "../../domain/json/RawJson.ts"
+import { pageMeta } from "../../domain/TaskView.ts"
 import { format, formatOrNull, type Timestamp } from "../../domain/Timestamp.ts"
 import { limits, momentsOf, type Run, type Schedule } from "../../services/schedules/Schedule.ts"
 
@@ -53,10 +54,7 @@ export const run = ({ count, error, outcome, scheduledFor, startedAt, taskId }: 
 export const page = <Row>(
   data: ReadonlyArray<Row>,
   total: number,
-  { page, perPage }: { readonly page: number; readonly perPage: number }
-) => ({
-  data,
-  meta: { current_page: page, per_page: perPage, last_page: Math.max(1, Math.ceil(total / perPage)), total }
-})
+  wanted: Parameters<typeof pageMeta>[1]
+) => ({ data, meta: pageMeta(total, wanted) })
 
 export const etagOf = ({ version }: Schedule) => `"${version}"`

@@ -136,7 +136,7 @@ const makeWrites = Effect.gen(function*() {
         ...ended,
         ...reused,
         TooManyActiveTasks: failWith(TooManyRequests),
-        TooManyStoredBytes: ({ message }) => Effect.fail(invalid("body", message)),
+        CreateRefused: ({ message }) => Effect.fail(invalid("body", message)),
         TaskBodyRefused: ({ message }) => Effect.fail(invalid("task", message))
       })
     )

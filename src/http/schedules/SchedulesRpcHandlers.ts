@@ -143,7 +143,7 @@ const layerChanges = SchedulesChanges.toLayer(Effect.gen(function*() {
       },
       Effect.catchTags({
         TaskBodyRefused: ({ message }) => Effect.fail(invalid("task", message)),
-        TooManyStoredBytes: ({ message }) => Effect.fail(invalid("body", message))
+        CreateRefused: ({ message }) => Effect.fail(invalid("body", message))
       })
     )
   })

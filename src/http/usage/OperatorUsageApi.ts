@@ -2,10 +2,10 @@
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { usageBuckets, usageKeys, usageOrders } from "../../domain/Usage.ts"
 import { Forbidden, ServiceUnavailable, ValidationFailed } from "../contract/Errors.ts"
-import { OperatorAuthorization } from "../contract/Middleware.ts"
 import { operation, query } from "../contract/Operation.ts"
 import { counted, parametersOf, response } from "../contract/UsageApi.ts"
 import { UsageView } from "../contract/UsageSchemas.ts"
+import { OperatorAuthorization } from "../OperatorRoutes.ts"
 
 const path = "/internal/operator/usage"
 const ofUser = query("sub", "Only of this user.", { type: "string" })

@@ -1,9 +1,9 @@
 /**
  * The assistant backend as the built-in core uses it: the built-in backend by function calls, or any other over HTTP by
- * `BackendClient`. The requests and lines are those of domain/AssistantProtocol.ts.
+ * `BackendClient`. The requests and lines are those of AssistantProtocol.ts.
  */
 import { type Effect, Schema, type Scope, Stream } from "effect"
-import type { Chat, CreateChat, CreateTurn, TurnLine } from "../../domain/AssistantProtocol.ts"
+import type { Chat, CreateChat, CreateTurn, TurnLine } from "./AssistantProtocol.ts"
 
 /** The user of a run. */
 export interface Caller {

@@ -5,6 +5,7 @@
 import { Context, Duration, Effect, Layer } from "effect"
 import { activeStatuses } from "../../domain/Task.ts"
 import { now, type Timestamp } from "../../domain/Timestamp.ts"
+import { GaugeHooks } from "../Extensions.ts"
 import { TaskScans } from "../store/tasks/TaskScans.ts"
 import { WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -22,7 +23,9 @@ export class TaskCensus extends Context.Service<TaskCensus, {
     Effect.gen(function*() {
       const scans = yield* TaskScans
       const webhooks = yield* WebhookStore
+      const hooks = yield* GaugeHooks
       const take = Effect.gen(function*() {
+        yield* Effect.all(hooks, { discard: true })
         const at = yield* now
         const { counts, nextDeadline } = yield* scans.liveStats
         for (const status of activeStatuses) Metrics.liveTasks.set(counts[status], status)

@@ -1,21 +1,8 @@
 /** The history in Postgres: one row for each name and minute. */
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
-import type { Tables } from "../store/schema/Migrations.ts"
 import { array, deletionQuery, make as makeQueries, moment, query } from "../store/sql/Queries.ts"
 import { History, historyNames, Point } from "./History.ts"
-
-export const tables: Tables = {
-  name: "operator",
-  migrations: [[
-    `CREATE TABLE history (
-      name text NOT NULL,
-      minute timestamptz NOT NULL,
-      value bigint NOT NULL,
-      PRIMARY KEY (name, minute)
-    )`
-  ]]
-}
 
 const add = `INSERT INTO history AS old (name, minute, value)
   SELECT name, date_trunc('minute', ${

@@ -9,11 +9,11 @@ import { RunId, TaskHead, TaskId, TaskStatus, TaskSummary } from "../../domain/T
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { namesOf } from "../../domain/ToolCall.ts"
 import type { Delivery, DeliveryState } from "../../domain/Webhook.ts"
-import type { UserStorage } from "../store/StoredBytesStore.ts"
 import type { TaskReads } from "../store/tasks/TaskReads.ts"
 import type { TaskScans } from "../store/tasks/TaskScans.ts"
 import type { WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import type { History } from "./History.ts"
+import type { UserStorage } from "./StoredBytes.ts"
 
 /** Characters of an error that operators see, and in which failures are found. */
 export const errorLength = 500

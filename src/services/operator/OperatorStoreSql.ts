@@ -1,12 +1,9 @@
 /** Searches of operators in Postgres, on connections of their own. A page is two statements: its keys, then their rows. */
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
-import * as ErrorFingerprint from "../../domain/ErrorFingerprint.ts"
 import { deliveryId, parseDeliveryId } from "../../domain/Webhook.ts"
 import { revocationOf } from "../store/revocations/RevocationRepositorySql.ts"
 import { array, make as makeQueries } from "../store/sql/Queries.ts"
-import * as StoredBytesSql from "../store/StoredBytesSql.ts"
-import { StoredBytesStore } from "../store/StoredBytesStore.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import * as TaskReadsSql from "../store/tasks/TaskReadsSql.ts"
 import { TaskScans } from "../store/tasks/TaskScans.ts"
@@ -14,6 +11,7 @@ import * as TaskScansSql from "../store/tasks/TaskScansSql.ts"
 import { idPattern } from "../store/tasks/TaskSearch.ts"
 import { WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as WebhookStoreSql from "../store/webhooks/WebhookStoreSql.ts"
+import * as ErrorFingerprint from "./ErrorFingerprint.ts"
 import { History } from "./History.ts"
 import * as HistorySql from "./HistorySql.ts"
 import * as Statements from "./OperatorStatements.ts"
@@ -31,6 +29,8 @@ import {
   scannedRows,
   type TaskSearch
 } from "./OperatorStore.ts"
+import { StoredBytesStore } from "./StoredBytes.ts"
+import * as StoredBytesSql from "./StoredBytesSql.ts"
 
 const { int4, uuid } = PgTypes.OID
 

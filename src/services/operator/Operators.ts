@@ -1,11 +1,11 @@
 /** The use cases of operators for the tasks and webhooks of all users. */
 import { Context, Effect, Layer } from "effect"
-import * as ErrorFingerprint from "../../domain/ErrorFingerprint.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { now, type Timestamp } from "../../domain/Timestamp.ts"
 import { parseDeliveryId } from "../../domain/Webhook.ts"
 import { Changes } from "../signals/Changes.ts"
+import * as ErrorFingerprint from "./ErrorFingerprint.ts"
 import { type DeliverySearch, type Failure, groupedFailures, OperatorStore, type Range } from "./OperatorStore.ts"
 
 export interface ErrorGroup {

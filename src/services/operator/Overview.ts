@@ -5,10 +5,10 @@ import { CoreClient } from "../core/CoreClient.ts"
 import type { Unreachable } from "../core/CoreReach.ts"
 import { ClusterNodes, type Member, unownedShards } from "../operations/ClusterNodes.ts"
 import { Settings } from "../settings/Settings.ts"
-import type { UserStorage } from "../store/StoredBytesStore.ts"
 import type { TaskStats } from "../store/tasks/TaskScans.ts"
 import type { HistoryName } from "./History.ts"
 import { OperatorStore, type OriginStats } from "./OperatorStore.ts"
+import { StoredBytes, type UserStorage } from "./StoredBytes.ts"
 
 const alertIds = [
   "core_unreachable",
@@ -139,7 +139,8 @@ const makeReading = Effect.gen(function*() {
   const store = yield* OperatorStore
   const nodes = yield* ClusterNodes
   const core = yield* CoreClient
-  const { storedBytes, stuckAfter } = yield* Settings
+  const { stuckAfter } = yield* Settings
+  const storedBytes = yield* StoredBytes
   let unownedSince: Timestamp | undefined
 
   const sumsOf = Effect.fnUntraced(function*(at: Timestamp, minutes: number) {
@@ -157,6 +158,7 @@ const makeReading = Effect.gen(function*() {
   )
 
   return Effect.gen(function*() {
+    yield* storedBytes.ask
     const at = yield* now
     const live = yield* store.scans.liveStats
     const { origins } = yield* store.origins({ from: plus(at, Duration.hours(-1)), to: at })
@@ -177,7 +179,7 @@ const makeReading = Effect.gen(function*() {
       largestUsers: yield* store.largestUsers(listedUsers)
     }
     unownedSince = facts.unowned === 0 ? undefined : unownedSince ?? at
-    const limits = { muchStored: storedBytes ?? muchStored, stuckAfter }
+    const limits = { muchStored: storedBytes.maximum ?? muchStored, stuckAfter }
     return { ...facts, alerts: alertsOf(facts, yield* sumsOf(at, 10), unownedSince, limits) }
   })
 })

@@ -98,7 +98,7 @@ const makeCreate = Effect.gen(function*() {
         TokenUnavailable: ({ reason }) => Effect.succeed<Reached>({ outcome: "waiting", error: noToken + reason }),
         TaskBodyRefused: ({ message }) => Effect.succeed<Reached>({ outcome: "failed", error: message }),
         TooManyActiveTasks: ({ message }) => Effect.succeed<Reached>({ outcome: "waiting", error: message }),
-        TooManyStoredBytes: ({ message }) => Effect.succeed<Reached>({ outcome: "waiting", error: message }),
+        CreateRefused: ({ message }) => Effect.succeed<Reached>({ outcome: "waiting", error: message }),
         IdempotencyKeyReused: Effect.die
       })
     ))

@@ -1,7 +1,7 @@
 /** `GET /api/tasks?schedule=` and `?include=schedule`. */
 import { Effect, Schema } from "effect"
 import { format } from "../../domain/Timestamp.ts"
-import type { TaskLink } from "../store/TaskLinks.ts"
+import type { TaskLink } from "../Extensions.ts"
 import { ScheduleId } from "./Schedule.ts"
 import { SchedulesStore } from "./SchedulesStore.ts"
 

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import type { IdempotencyKeyReused, TooManyActiveTasks, TooManyStoredBytes } from "../../domain/TaskErrors.ts"
+import type { CreateRefused, IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
 import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
 import { type CreatedTask, Tasks } from "../tasks/Tasks.ts"
@@ -51,7 +51,7 @@ export class Schedules extends Context.Service<Schedules, {
     claim?: IdempotencyClaim
   ) => Effect.Effect<
     CreatedTask,
-    Owned | Errors.ScheduleHasEnded | TaskBodyRefused | TooManyStoredBytes | TooManyActiveTasks | IdempotencyKeyReused
+    Owned | Errors.ScheduleHasEnded | TaskBodyRefused | CreateRefused | TooManyActiveTasks | IdempotencyKeyReused
   >
   readonly delete: (principal: Principal, id: string) => Effect.Effect<void, Owned>
 }>()("async-task-service/services/schedules/Schedules") {

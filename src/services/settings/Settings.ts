@@ -15,13 +15,6 @@ const period = (description: Parameters<typeof Setting.duration>[3]) =>
     description
   )
 
-const bytesOrOff: Setting.Reader<number | undefined> = Setting.parsed((text) => {
-  if (text === "off") return undefined
-  const bytes = /^\d{1,15}$/.test(text) ? Number(text) : 0
-  if (bytes < 1) throw new Error("must be `off` or a number of bytes")
-  return bytes
-})
-
 export const settings = {
   webhookTimeout: Setting.duration(
     Duration.millis(1),
@@ -48,12 +41,6 @@ export const settings = {
     name: "MAX_ACTIVE_TASKS",
     default: "5",
     meaning: "maximum active tasks of one user"
-  }),
-  storedBytes: Setting.setting(bytesOrOff, {
-    name: "STORED_BYTES",
-    default: "off",
-    meaning:
-      "bytes of requests and turns that one user may keep; counted in the background, so a user may exceed it for seconds before creates are refused with 422"
   }),
   retention: period({ name: "RETENTION", default: "30 days", meaning: "how long ended tasks are kept" })
 }

@@ -5,10 +5,10 @@ import * as StoredRequest from "../../domain/StoredRequest.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskHead, TaskId } from "../../domain/Task.ts"
 import {
+  type CreateRefused,
   IdempotencyKeyReused,
   RequestNotKept,
-  type TooManyActiveTasks,
-  type TooManyStoredBytes
+  type TooManyActiveTasks
 } from "../../domain/TaskErrors.ts"
 import type { Overrides } from "../../domain/TaskRerun.ts"
 import { now } from "../../domain/Timestamp.ts"
@@ -39,7 +39,7 @@ export class TaskRequests extends Context.Service<TaskRequests, {
     claim?: IdempotencyClaim
   ) => Effect.Effect<
     CreatedTask,
-    RequestNotKept | TooManyStoredBytes | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable
+    RequestNotKept | CreateRefused | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable
   >
 }>()("async-task-service/services/tasks/TaskRequests") {
   static readonly layer = Layer.effect(TaskRequests, Effect.suspend(() => make))

@@ -15,14 +15,14 @@ import {
   type TaskStatus
 } from "../../domain/Task.ts"
 import {
+  type CreateRefused,
   IdempotencyKeyReused,
   RunSuperseded,
   TaskBelongsToAnother,
   TaskNotFound,
   TaskNotInterrupted,
   ToolResultsMismatch,
-  type TooManyActiveTasks,
-  TooManyStoredBytes
+  type TooManyActiveTasks
 } from "../../domain/TaskErrors.ts"
 import type { CreateTask } from "../../domain/TaskRequest.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
@@ -33,7 +33,7 @@ import { TaskSweeper } from "../actors/TaskSweeper.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import type { Run } from "../core/CoreClient.ts"
 import { CoreStops } from "../core/CoreStops.ts"
-import { StoredBytes } from "../operations/StoredBytes.ts"
+import { CreateLimits } from "../Extensions.ts"
 import { Settings } from "../settings/Settings.ts"
 import { type TaskFilter, type TaskOutline, type TaskPage, TaskReads } from "../store/tasks/TaskReads.ts"
 import { type IdempotencyClaim, type NewTask, TaskWrites } from "../store/tasks/TaskWrites.ts"
@@ -61,7 +61,7 @@ export class Tasks extends Context.Service<
       caller: Caller,
       body: CreateTask,
       claim?: IdempotencyClaim
-    ) => Effect.Effect<CreatedTask, TooManyStoredBytes | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
+    ) => Effect.Effect<CreatedTask, CreateRefused | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
     /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
     readonly get: (
       principal: Principal,
@@ -159,7 +159,15 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
   const ownership = yield* TaskOwnership
   const random = yield* SecureRandom.SecureRandom
   const reads = yield* TaskReads
-  const storedBytes = yield* StoredBytes
+  const limits = yield* CreateLimits
+
+  const refusalOf = (sub: string) => {
+    for (const refuse of limits) {
+      const refusal = refuse(sub)
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
+  }
 
   /** The id is in a shard of this node, if it has one, so that the node that has the request also runs the task. */
   const newTaskId = Effect.map(random.uuidV7(), (id) => {
@@ -201,23 +209,22 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
   })
 
   /** A request that was carried out before is answered again. */
-  const refuseAboveLimit = Effect.fnUntraced(function*({ principal: { sub } }: Caller, claim?: IdempotencyClaim) {
+  const refuseUnlessDone = Effect.fnUntraced(function*(refusal: CreateRefused, sub: string, claim?: IdempotencyClaim) {
     const claimed = claim === undefined ? Option.none() : yield* reads.claimed(sub, claim.key, yield* now)
-    if (Option.isNone(claimed)) return yield* new TooManyStoredBytes({ maximum: settings.storedBytes ?? 0 })
+    if (Option.isNone(claimed)) return yield* refusal
   })
 
-  return (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
-    Effect.flatMap(
-      storedBytes.isAbove(caller.principal.sub)
-        ? Effect.andThen(refuseAboveLimit(caller, claim), newTaskId)
-        : newTaskId,
-      (uuid) =>
-        actors.withDispatchSlot(
-          uuid,
-          body.whole ?? body.request,
-          (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
-        )
+  return Effect.fnUntraced(function*(caller: Caller, body: CreateTask, claim?: IdempotencyClaim) {
+    const { sub } = caller.principal
+    const refusal = refusalOf(sub)
+    if (refusal !== undefined) yield* refuseUnlessDone(refusal, sub, claim)
+    const uuid = yield* newTaskId
+    return yield* actors.withDispatchSlot(
+      uuid,
+      body.whole ?? body.request,
+      (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
     )
+  })
 })
 
 const makeReads = Effect.gen(function*() {

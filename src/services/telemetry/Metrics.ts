@@ -74,13 +74,6 @@ export const deadlineOverdue = gauge({
   labels: []
 })
 
-export const largestUser = gauge({
-  name: "task.storage.largest_user",
-  unit: "bytes",
-  meaning: "bytes of requests and turns that the largest user keeps, counted in the background",
-  labels: []
-})
-
 export const coreCalls = histogram({
   name: "core.call.duration",
   meaning: "duration of calls to the processing core",

@@ -7,11 +7,9 @@ import { Context, Effect, Layer, Redacted, Result } from "effect"
 import { Aead, Digest, SecureRandom } from "effect/crypto"
 import { Base64Url } from "effect/encoding"
 
-type Purpose = "callback-secret" | "user-token" | "operator-session"
-
 const version = "v2"
-/** What may have been sealed as `v1`. */
-const converted: ReadonlySet<Purpose> = new Set(["callback-secret", "user-token"])
+/** Purposes for which a text may have been sealed as `v1`. */
+const converted: ReadonlySet<string> = new Set(["callback-secret", "user-token"])
 const nonceBytes = 12
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -19,9 +17,10 @@ const decoder = new TextDecoder()
 const bytesOf = (text: string | undefined) => Result.getOrThrow(Base64Url.decode(text ?? ""))
 
 export class Secrets extends Context.Service<Secrets, {
-  readonly seal: (purpose: Purpose, text: Redacted.Redacted) => Effect.Effect<string>
+  /** Only `open` with the same `purpose`, such as `callback-secret`, returns the text again. */
+  readonly seal: (purpose: string, text: Redacted.Redacted) => Effect.Effect<string>
   /** Dies when the text was sealed for another purpose, or its key is not configured any more. */
-  readonly open: (purpose: Purpose, sealed: string) => Effect.Effect<Redacted.Redacted>
+  readonly open: (purpose: string, sealed: string) => Effect.Effect<Redacted.Redacted>
 }>()("async-task-service/services/tokens/Secrets") {
   /** The first key seals, all keys open. Each has 32 bytes. */
   static readonly layer = (keys: readonly [Redacted.Redacted<Uint8Array>, ...Array<Redacted.Redacted<Uint8Array>>]) =>

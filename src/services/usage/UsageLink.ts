@@ -1,6 +1,6 @@
 /** `GET /api/tasks/{uuid}?include=usage`. */
 import { Effect } from "effect"
-import type { TaskLink } from "../store/TaskLinks.ts"
+import type { TaskLink } from "../Extensions.ts"
 import { UsageStore } from "./UsageStore.ts"
 
 export const make = Effect.map(UsageStore, (store): TaskLink => ({

@@ -4,11 +4,11 @@
  */
 import { Array as Arr, Cause, Duration, Effect, Fiber, Latch, Predicate, Schema, Stream } from "effect"
 import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
-import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/json/OpaqueJson.ts"
 import { isPlainTool, type PlainTool } from "../../../domain/TaskRequest.ts"
 import { monotonicMillis } from "../../../domain/Timestamp.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
+import type { CreateTurn, TurnLine } from "../AssistantProtocol.ts"
 import * as Conversation from "./Conversation.ts"
 import type { Message, Turn } from "./Conversation.ts"
 import { retry } from "./OpenAiModel.ts"

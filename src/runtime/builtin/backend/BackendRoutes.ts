@@ -2,7 +2,7 @@
 import { Effect, Stream } from "effect"
 import { Ndjson } from "effect/encoding"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { CreateChat, CreateTranscription, CreateTurn } from "../../../domain/AssistantProtocol.ts"
+import { CreateChat, CreateTranscription, CreateTurn } from "../AssistantProtocol.ts"
 import type { Backend, BackendFailed, BackendRefused, Caller } from "../Backend.ts"
 import * as HttpHelpers from "../HttpHelpers.ts"
 import { respond } from "../HttpHelpers.ts"

@@ -1,11 +1,11 @@
 /**
- * The built-in assistant backend, a separate system that is used only by the calls of domain/AssistantProtocol.ts. A chat's
+ * The built-in assistant backend, a separate system that is used only by the calls of AssistantProtocol.ts. A chat's
  * id contains its assistant and configurations, so chats survive a restart; files and interrupted turns are on disk.
  */
 import { Effect, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient } from "effect/http"
-import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
+import type { CreateTurn, TurnLine } from "../AssistantProtocol.ts"
 import { type Backend, BackendRefused } from "../Backend.ts"
 import * as DemoAssistants from "../demo/DemoAssistants.ts"
 import * as Agent from "./Agent.ts"

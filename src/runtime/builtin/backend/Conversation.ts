@@ -4,9 +4,9 @@
  */
 import { Effect, Predicate, Schema } from "effect"
 import type { Prompt } from "effect/ai"
-import type { CreateTurn } from "../../../domain/AssistantProtocol.ts"
 import { isJsonObject, JsonObject, JsonValue } from "../../../domain/json/OpaqueJson.ts"
 import { ToolCall, type ToolResult } from "../../../domain/ToolCall.ts"
+import type { CreateTurn } from "../AssistantProtocol.ts"
 
 /** The fields of a client's message that the backend reads; it may contain others. */
 const Message = Schema.Struct({

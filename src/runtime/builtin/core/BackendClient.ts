@@ -1,9 +1,9 @@
 /** The client of an assistant backend that is another process. */
 import { Duration, Effect, Schema, Scope, Stream } from "effect"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
-import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import { concat, fromJsonText, textOf } from "../../../domain/json/OpaqueJson.ts"
 import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
+import { Chat, Transcription, TurnLine } from "../AssistantProtocol.ts"
 import { type Backend, BackendFailed, BackendRefused, type Caller, skipToLatest } from "../Backend.ts"
 
 /** Maximum bytes of one line of a turn. */

@@ -5,11 +5,11 @@
  */
 import { Cause, Effect, Fiber, FiberMap, Option, Schedule, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { Chat, type TurnLine } from "../../../domain/AssistantProtocol.ts"
 import * as Backoff from "../../../domain/Backoff.ts"
 import { type CoreEvent, FailureCode, type StartRun, type Unaddressed } from "../../../domain/CoreProtocol.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/json/OpaqueJson.ts"
 import { VoiceItem } from "../../../domain/TaskRequest.ts"
+import { Chat, type TurnLine } from "../AssistantProtocol.ts"
 import type { ArrivedLine, Backend, BackendRefused, Caller } from "../Backend.ts"
 import * as SignsOfLife from "./SignsOfLife.ts"
 

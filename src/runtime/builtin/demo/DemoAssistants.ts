@@ -3,10 +3,10 @@
  * lists their ids.
  */
 import { Array as Arr, Effect, Predicate, Schema, Stream } from "effect"
-import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import type { JsonObject } from "../../../domain/json/OpaqueJson.ts"
 import { FileItem, isPlainTool, TextItem } from "../../../domain/TaskRequest.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
+import type { CreateTurn, TurnLine } from "../AssistantProtocol.ts"
 import { skipToLatest } from "../Backend.ts"
 import { keepImage } from "../backend/AgentTools.ts"
 import * as Conversation from "../backend/Conversation.ts"

@@ -10,8 +10,26 @@ import * as HistorySql from "../../../services/operator/HistorySql.ts"
 import { Operators } from "../../../services/operator/Operators.ts"
 import { OperatorSessions } from "../../../services/operator/OperatorSessions.ts"
 import * as OperatorStoreSql from "../../../services/operator/OperatorStoreSql.ts"
-import { duration, optional, setting, tokensOrNone, type Values } from "../../../services/settings/Setting.ts"
+import { tables } from "../../../services/operator/OperatorTables.ts"
+import * as StoredBytes from "../../../services/operator/StoredBytes.ts"
+import * as StoredBytesSql from "../../../services/operator/StoredBytesSql.ts"
+import {
+  duration,
+  optional,
+  parsed,
+  type Reader,
+  setting,
+  tokensOrNone,
+  type Values
+} from "../../../services/settings/Setting.ts"
 import { CoreSettings, type Extension, OwnConnections } from "../../Extension.ts"
+
+const bytesOrOff: Reader<number | undefined> = parsed((text) => {
+  if (text === "off") return undefined
+  const bytes = /^\d{1,15}$/.test(text) ? Number(text) : 0
+  if (bytes < 1) throw new Error("must be `off` or a number of bytes")
+  return bytes
+})
 
 export const settings = {
   readTokens: setting(tokensOrNone, {
@@ -31,6 +49,12 @@ export const settings = {
     name: "OPERATOR_SESSION",
     default: "8 hours",
     meaning: "longest life of an operator's session in the console; it also ends after an hour without a request"
+  }),
+  storedBytes: setting(bytesOrOff, {
+    name: "STORED_BYTES",
+    default: "off",
+    meaning:
+      "bytes of requests and turns that one user may keep; counted in the background, so a user may exceed it for seconds before creates are refused with 422"
   }),
   secureCookie: optional(Config.Boolean, {
     name: "OPERATOR_SECURE_COOKIE",
@@ -53,18 +77,26 @@ const layerTokens = ({ readTokens, secureCookie, session }: Values<typeof settin
       ))
   )
 
-const layer = ({ showsContent }: Values<typeof settings>, ofOperators: ReturnType<typeof layerTokens>) =>
+const layer = (
+  { showsContent, storedBytes }: Values<typeof settings>,
+  ofOperators: ReturnType<typeof layerTokens>,
+  counts: ReturnType<typeof StoredBytes.make>
+) =>
   Layer.unwrap(Effect.gen(function*() {
     const connections = (yield* OwnConnections).layer(2)
     return Layer.mergeAll(
       Layer.provide(HttpApiBuilder.layer(OperatorApi), Operator.layer),
       OperatorAuthorization.layerSessions,
-      Layer.provide(History.layerRecorder, HistorySql.layer)
+      Layer.provide(History.layerRecorder, HistorySql.layer),
+      Layer.provide(counts.layerWorker, StoredBytesSql.layer),
+      // Without a limit nothing is counted unless someone asks.
+      storedBytes === undefined ? Layer.empty : StoredBytesSql.layerPending
     ).pipe(
       Layer.provide([Operators.layer, OperatorAuthorization.layer]),
       Layer.provide([
         Layer.provide(OperatorStoreSql.layer, connections),
         ofOperators,
+        counts.layer,
         Layer.succeed(Operator.ShowsContent, showsContent)
       ])
     )
@@ -75,8 +107,11 @@ export const extension: Extension = {
   load: (read) => {
     const values = read(settings)
     const ofOperators = layerTokens(values)
+    const counts = StoredBytes.make(values.storedBytes)
     return {
-      layer: layer(values, ofOperators),
+      layer: layer(values, ofOperators, counts),
+      createLimits: counts.limits,
+      gaugeHook: counts.ask,
       operators: Layer.provide(OperatorAuthorization.layer, ofOperators),
       readTokens: values.readTokens
     }
@@ -87,5 +122,5 @@ export const extension: Extension = {
     sameOrigin: ["/internal/operator"],
     documented: { group: OperatorGroup, securitySchemes }
   },
-  tables: HistorySql.tables
+  tables
 }

@@ -3,9 +3,9 @@ import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { Revocation } from "../../../domain/Revocation.ts"
 import { plus, Timestamp } from "../../../domain/Timestamp.ts"
+import { RevocationHooks } from "../../Extensions.ts"
 import { PendingWork } from "../PendingWork.ts"
 import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../sql/Queries.ts"
-import { RevocationHooks } from "./RevocationHooks.ts"
 import { keptAfterExpiry, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
 
 /** The later of two expiries; null means never and is the latest. */

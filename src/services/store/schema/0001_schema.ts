@@ -4,19 +4,6 @@
  */
 import { isLive, isRunning, notEnded } from "../tasks/TaskColumns.ts"
 
-/** What users keep, counted in the background; `due_at` is the moment of the next count. */
-const storedBytes = [
-  `CREATE TABLE stored_bytes (
-    sub text PRIMARY KEY,
-    bytes bigint NOT NULL DEFAULT 0,
-    tasks integer NOT NULL DEFAULT 0,
-    counted_at timestamptz,
-    due_at timestamptz NOT NULL
-  )`,
-  `CREATE INDEX stored_bytes_due ON stored_bytes (due_at)`,
-  `CREATE INDEX stored_bytes_largest ON stored_bytes (bytes)`
-]
-
 /** What a claim of webhooks needs to be fair among users and origins. */
 const webhookQueues = [
   `CREATE INDEX webhook_deliveries_due ON webhook_deliveries (is_proven, due_at)
@@ -95,10 +82,6 @@ export const statements: ReadonlyArray<string> = [
   `CREATE INDEX tasks_ended ON tasks (completed_at) WHERE completed_at IS NOT NULL`,
   // Serves the revocation of a token.
   `CREATE INDEX tasks_token ON tasks (token_id) WHERE status = 'processing'`,
-  // Serve operators: tasks of all users, and those that failed. The first is ascending, although they read it backwards: pages are
-  // filled only where the newest entries come last.
-  `CREATE INDEX tasks_by_creation ON tasks (created_at, uuid) INCLUDE (status)`,
-  `CREATE INDEX tasks_failed ON tasks (completed_at DESC, uuid DESC) WHERE status = 'failed'`,
 
   // The request for the core and the task's encrypted secrets. A row loses its secrets at the end, and dead rows of its page make
   // room: half of these updates change no index.
@@ -120,7 +103,6 @@ export const statements: ReadonlyArray<string> = [
     task_uuid uuid NOT NULL,
     PRIMARY KEY (label, created_at, task_uuid)
   )`,
-  ...storedBytes,
   // One row per change of a task. The core's event ids are stored to deduplicate repeated events. The index lacks that of the last event:
   // most tasks have no other, and a repetition of it is recognized without an index.
   `CREATE TABLE task_events (
@@ -200,12 +182,6 @@ export const statements: ReadonlyArray<string> = [
   // Deliveries whose last attempt is in flight or lost: a small index, so that no backlog hides them.
   `CREATE INDEX webhook_deliveries_spent ON webhook_deliveries (due_at)
     WHERE due_at IS NOT NULL AND attempts >= attempts_allowed`,
-  `CREATE INDEX webhook_deliveries_ledger ON webhook_deliveries (created_at)`,
-  `CREATE INDEX webhook_deliveries_of_origin ON webhook_deliveries (origin, created_at)`,
-  `CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (created_at)
-    WHERE due_at IS NULL AND delivered_at IS NULL`,
-  `CREATE INDEX webhook_deliveries_failed_of_origin ON webhook_deliveries (origin, created_at)
-    WHERE due_at IS NULL AND delivered_at IS NULL`,
   `CREATE TABLE webhook_attempts (
     task_uuid uuid NOT NULL,
     revision integer NOT NULL,

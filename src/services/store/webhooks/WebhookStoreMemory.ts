@@ -3,7 +3,7 @@ import * as Limits from "../../../domain/Limits.ts"
 import type { TaskId } from "../../../domain/Task.ts"
 import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
 import { type Delivery, deliveryId, type DeliveryKey, originOf } from "../../../domain/Webhook.ts"
-import { makeFormatted } from "../CallbackFormats.ts"
+import { makeFormatted } from "../../Extensions.ts"
 import { type DeliveryRow, MemoryTables, type NewDelivery } from "../MemoryTables.ts"
 import {
   type AttemptOutcome,

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Queue, Stream } from "effect"
 import { AiError, LanguageModel, type Response, Tool } from "effect/ai"
 import { TestClock } from "effect/testing"
-import type { TurnLine } from "../../../../src/domain/AssistantProtocol.ts"
+import type { TurnLine } from "../../../../src/runtime/builtin/AssistantProtocol.ts"
 import * as Agent from "../../../../src/runtime/builtin/backend/Agent.ts"
 import * as Conversation from "../../../../src/runtime/builtin/backend/Conversation.ts"
 

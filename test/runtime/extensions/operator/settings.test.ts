@@ -9,13 +9,20 @@ const read = (environment: Environment) => {
   return { settings: { ...found, tokens: readTokens.map(Redacted.value).join() }, problems }
 }
 
-const absent = { secureCookie: undefined, session: Duration.hours(8), showsContent: true, tokens: "" }
+const absent = {
+  secureCookie: undefined,
+  storedBytes: undefined,
+  session: Duration.hours(8),
+  showsContent: true,
+  tokens: ""
+}
 
 it.each(
   [
     ["OPERATOR_READ_TOKENS", "a, b", { tokens: "a,b" }, undefined],
     ["OPERATOR_CONTENT", "off", { showsContent: false }, "perhaps"],
     ["OPERATOR_SESSION", "1 hour", { session: Duration.hours(1) }, "1 second"],
+    ["STORED_BYTES", "1048576", { storedBytes: 1_048_576 }, "0"],
     ["OPERATOR_SECURE_COOKIE", "off", { secureCookie: false }, "perhaps"]
   ] as const
 )("%s", (name, text, value, invalid) => {

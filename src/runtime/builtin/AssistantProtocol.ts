@@ -1,9 +1,9 @@
 /** The protocol of the assistant backend: the requests that the core sends, and the lines of a streamed turn. */
 import { Schema } from "effect"
-import { isStorable } from "./Fields.ts"
-import { JsonObject } from "./json/OpaqueJson.ts"
-import { RunOptions } from "./TaskRequest.ts"
-import { ToolCall, ToolResult } from "./ToolCall.ts"
+import { isStorable } from "../../domain/Fields.ts"
+import { JsonObject } from "../../domain/json/OpaqueJson.ts"
+import { RunOptions } from "../../domain/TaskRequest.ts"
+import { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
 
 export const CreateChat = Schema.Struct({
   assistant_id: Schema.Int,

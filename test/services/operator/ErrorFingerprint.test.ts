@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import * as ErrorFingerprint from "../../src/domain/ErrorFingerprint.ts"
+import * as ErrorFingerprint from "../../../src/services/operator/ErrorFingerprint.ts"
 
 describe("the fingerprint of an error", () => {
   const causes: ReadonlyArray<readonly [fingerprint: string, ...errors: ReadonlyArray<string>]> = [

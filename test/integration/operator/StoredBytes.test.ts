@@ -1,9 +1,9 @@
 /** What users keep: counted in the background, and limited by STORED_BYTES. */
 import { assert, describe, it } from "vitest"
-import { complete } from "../kit/ScriptedCore.ts"
-import { eventually, mint } from "../kit/Service.ts"
-import { use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { complete } from "../../kit/ScriptedCore.ts"
+import { eventually, mint } from "../../kit/Service.ts"
+import { use } from "../../kit/suite.ts"
+import { startSystem } from "../../kit/System.ts"
 
 const system = await use(startSystem({ STORED_BYTES: "20000" }))
 const { service } = system

@@ -1,23 +1,38 @@
 /** The bytes that users keep, in Postgres. */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, Layer, Schema, Struct } from "effect"
+import { Effect, Layer, Option, Schema, Struct } from "effect"
 import { Timestamp } from "../../domain/Timestamp.ts"
+import { PendingWork } from "../store/PendingWork.ts"
+import { array, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
-import { PendingWork } from "./PendingWork.ts"
-import { array, make as makeQueries, micros, moment, query } from "./sql/Queries.ts"
-import { StoredBytesStore, UserStorage } from "./StoredBytesStore.ts"
+import { StoredBytesStore, UserStorage } from "./StoredBytes.ts"
 
 const { float8, int4, text, uuid } = PgTypes.OID
 
 const Sub = Schema.Struct({ sub: Schema.String })
 
-/** `$3` is milliseconds for each task of the user. */
-const pause = "greatest(known.tasks * ($3::float8 * interval '1 millisecond'), interval '5 seconds')"
+const countedAt = query(
+  Schema.Struct({ at: Schema.NullOr(Timestamp) }),
+  `SELECT ${micros("max(counted_at)")} AS at FROM stored_bytes`
+)
 
-const noteActive = `INSERT INTO stored_bytes AS known (sub, due_at)
-  SELECT sub, ${moment("$2")} FROM tasks WHERE created_at >= ${moment("$1")} GROUP BY sub ORDER BY sub
-  ON CONFLICT (sub) DO UPDATE SET due_at = least(known.due_at, greatest(known.counted_at + ${pause}, EXCLUDED.due_at))
-  WHERE known.due_at > known.counted_at + ${pause}`
+/** Tasks that one statement reads for their users. */
+const notedTasks = 20_000
+/** `$4` is milliseconds for each task of the user. */
+const pause = "greatest(known.tasks * ($4::float8 * interval '1 millisecond'), interval '5 seconds')"
+/** Returns the last task, if there may be more. */
+const noteActive = query(
+  Schema.Struct({ at: Timestamp, uuid: Schema.String }),
+  `WITH page AS MATERIALIZED (
+    SELECT created_at, uuid, sub FROM tasks WHERE (created_at, uuid) > (${moment("$1")}, $2::uuid)
+    ORDER BY created_at, uuid LIMIT ${notedTasks}
+  ), noted AS (
+    INSERT INTO stored_bytes AS known (sub, due_at) SELECT DISTINCT sub, ${moment("$3")} FROM page ORDER BY sub
+    ON CONFLICT (sub) DO UPDATE SET due_at = least(known.due_at, greatest(known.counted_at + ${pause}, EXCLUDED.due_at))
+    WHERE known.due_at > known.counted_at + ${pause}
+  )
+  SELECT ${micros("created_at")} AS at, uuid FROM page ORDER BY created_at, uuid OFFSET ${notedTasks - 1}`
+)
 
 const claim = query(
   Sub,
@@ -78,14 +93,12 @@ const above = query(
 
 export const layer = Layer.effect(
   StoredBytesStore,
-  Effect.map(Effect.all([makeQueries, PendingWork]), ([{ execute, rows }, pendingWork]) => {
-    pendingWork.add("stored bytes", (soon) => [
-      `FROM tasks WHERE created_at >= statement_timestamp() - interval '1 minute'`,
-      `FROM stored_bytes WHERE due_at <= ${soon}`
-    ])
+  Effect.map(makeQueries, ({ execute, first, rows }) => {
     const subsOf = (found: ReadonlyArray<typeof Sub.Type>) => found.map(({ sub }) => sub)
     return StoredBytesStore.of({
-      noteActive: (since, at, millisPerTask) => execute(noteActive, [since, at, millisPerTask]),
+      countedAt: Effect.map(rows(countedAt, []), ([row]) => row?.at ?? null),
+      noteActive: (after, at, millisPerTask) =>
+        Effect.map(first(noteActive, [after.at, after.uuid, at, millisPerTask]), Option.getOrNull),
       claim: (at, lease, limit, from = ScanFloor.lowest) => Effect.map(rows(claim, [at, lease, limit, from]), subsOf),
       count: Effect.fnUntraced(function*(counts) {
         const limit = Math.floor(countedTasks / counts.length)
@@ -117,4 +130,13 @@ export const layer = Layer.effect(
       above: (bytes, limit) => Effect.map(rows(above, [bytes, limit]), subsOf)
     })
   })
+)
+
+/** Lets the counts rest while no user is due, with a limit. */
+export const layerPending = Layer.effectDiscard(
+  Effect.map(PendingWork, ({ add }) =>
+    add("stored bytes", (soon) => [
+      `FROM tasks WHERE created_at >= statement_timestamp() - interval '1 minute'`,
+      `FROM stored_bytes WHERE due_at <= ${soon}`
+    ]))
 )

@@ -1,0 +1,45 @@
+/** What extensions with routes for operators share: how operators are known, and bounds of searches on an extension's own connections. */
+import { Context, Duration, Effect } from "effect"
+import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
+import { StoreUnavailable } from "../domain/StoreUnavailable.ts"
+import { isStatementTimeout } from "../services/store/sql/Queries.ts"
+import { Forbidden, ServiceUnavailable, Unauthorized } from "./contract/Errors.ts"
+
+export class CurrentOperator extends Context.Service<CurrentOperator, {
+  readonly role: "full" | "read"
+  /** Identifies the token in logs. */
+  readonly token: string
+}>()("async-task-service/http/OperatorRoutes/CurrentOperator") {}
+
+/**
+ * `Authorization: Bearer` with a token of an operator, or the cookie of a session. An extension implements it, and others use it. A read
+ * token may only read: 403.
+ */
+export class OperatorAuthorization
+  extends HttpApiMiddleware.Service<OperatorAuthorization, { provides: CurrentOperator }>()(
+    "async-task-service/http/OperatorRoutes/OperatorAuthorization",
+    {
+      security: { operatorToken: HttpApiSecurity.bearer },
+      error: [Unauthorized, Forbidden, ServiceUnavailable]
+    }
+  )
+{}
+
+/** A search that waits for a connection longer than this ends: others use all. */
+const patience = Duration.seconds(10)
+const tooBusy = new ServiceUnavailable({ message: "Other searches use all connections. Try again soon." })
+
+export const isOutage = <E>(error: E): error is Extract<E, StoreUnavailable> => error instanceof StoreUnavailable
+
+const outageOf = (error: StoreUnavailable) =>
+  new ServiceUnavailable({
+    message: isStatementTimeout(error)
+      ? "The search took longer than 2 seconds. Narrow the filter or the range."
+      : error.message
+  })
+
+/** Bounds a search in time, and says what an outage means. */
+export const orUnavailable = <A, E, R>(search: Effect.Effect<A, E, R>) =>
+  Effect.mapError(search, (error) => isOutage(error) ? outageOf(error) : error).pipe(
+    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(tooBusy) })
+  )
