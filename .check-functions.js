@@ -7,7 +7,7 @@ import { statements } from "./src/services/store/schema/0001_schema.ts"
 import { functions } from "./src/services/store/schema/Functions.ts"
 import { latest } from "./src/services/store/schema/Migrations.ts"
 
-const known = { hash: "d4cd50da59fab864", latest: 1 }
+const known = { hash: "fd23ab387e098056", latest: 1 }
 
 const hash = createHash("sha256").update([...statements, ...functions].join("\n")).digest("hex").slice(0, 16)
 if (hash !== known.hash || latest !== known.latest) {

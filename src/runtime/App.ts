@@ -26,7 +26,6 @@ import { TaskCensus } from "../services/operations/TaskCensus.ts"
 import { Settings } from "../services/settings/Settings.ts"
 import { TaskNotifications } from "../services/signals/TaskNotifications.ts"
 import { WaitingRequests } from "../services/signals/WaitingRequests.ts"
-import { BooksUsage } from "../services/store/BooksUsage.ts"
 import { CallbackFormats } from "../services/store/CallbackFormats.ts"
 import * as NotificationRelay from "../services/store/NotificationRelay.ts"
 import * as PendingWork from "../services/store/PendingWork.ts"
@@ -38,6 +37,7 @@ import * as StoredBytesSql from "../services/store/StoredBytesSql.ts"
 import { TaskLinks } from "../services/store/TaskLinks.ts"
 import * as MeasuredTaskWrites from "../services/store/tasks/MeasuredTaskWrites.ts"
 import * as TaskStoreSql from "../services/store/tasks/TaskStoreSql.ts"
+import { TurnReport } from "../services/store/TurnReport.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { Tasks } from "../services/tasks/Tasks.ts"
 import { NodeClock } from "../services/timing/NodeClock.ts"
@@ -89,11 +89,19 @@ const openDatabase = Effect.fnUntraced(function*(config: AppConfig) {
  * Migrates on connections of its own, without silence detection: a migration may run for a long time without any traffic. A role
  * that may not change the schema finds it up to date, as `Database.open` has checked.
  */
-const layerMigrated = ({ direct, hasClusterTables, mayMigrate }: Database.Database, isClustered: boolean) => {
-  if (!mayMigrate) return Layer.empty
+const layerMigrated = (
+  { direct, hasClusterTables, mayMigrate }: Database.Database,
+  config: AppConfig,
+  isClustered: boolean
+) => {
   // Its lock of the table of its migrations would wait for a backup.
   const layerCluster = isClustered && !hasClusterTables ? SqlRunnerStorage.layerMigrations({}) : Layer.empty
-  return Layer.merge(Migrations.layer(extensionTables), layerCluster).pipe(
+  const layer = mayMigrate ? Layer.merge(Migrations.layer(extensionTables), layerCluster) : Layer.empty
+  const readers = extensions.flatMap(({ tables }, index) =>
+    tables?.onEvents === undefined ? [] : [[tables.name, config.extensions[index]?.ignoresEvents !== true] as const]
+  )
+  return Migrations.enableReaders(Object.fromEntries(readers)).pipe(
+    Layer.provide(layer),
     Layer.provide(PgClient.layer({ ...Database.patient(direct), maxConnections: 2 }))
   )
 }
@@ -101,7 +109,7 @@ const layerMigrated = ({ direct, hasClusterTables, mayMigrate }: Database.Databa
 /** Migrates the schema, the tables of a cluster too, so that a node needs no right to create tables. */
 export const migrate = (config: AppConfig) =>
   openDatabase(config).pipe(
-    Effect.flatMap((database) => Layer.build(layerMigrated(database, true))),
+    Effect.flatMap((database) => Layer.build(layerMigrated(database, config, true))),
     Effect.scoped
   )
 
@@ -145,7 +153,7 @@ const layerStore = (database: Database.Database, config: AppConfig) =>
   Layer.mergeAll(ClockSync.layer, layerOwnership(database, config), layerOwnConnections(database)).pipe(
     Layer.provideMerge(layerClient(database, config)),
     Layer.provide(DatabaseSockets.layer(database.main.hosts)),
-    Layer.provide(layerMigrated(database, config.cluster !== undefined))
+    Layer.provide(layerMigrated(database, config, config.cluster !== undefined))
   )
 
 /**
@@ -223,10 +231,12 @@ const layerTaskLinks = (config: AppConfig) =>
 
 const layerRevocationHooks = Layer.succeed(RevocationHooks, extensions.flatMap(({ onRevoked = [] }) => onRevoked))
 
-const layerTaskStores = Layer.provide(TaskStoreSql.layer, [
-  layerCallbackFormats,
-  Layer.succeed(BooksUsage, extensions.some(({ booksUsage }) => booksUsage))
-])
+const layerTaskStores = Layer.provide(TaskStoreSql.layer, layerCallbackFormats)
+
+const layerTurnReport = Layer.succeed(
+  TurnReport,
+  extensions.find(({ turnReport }) => turnReport !== undefined)?.turnReport
+)
 
 const layerCoreSettings = (config: AppConfig) => {
   const { signingSecret } = config
@@ -293,6 +303,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       layerDevelopmentToken(config),
       Layer.succeed(HomeLinks, config.extensions.flatMap(({ links = [] }) => links)),
       layerCoreSettings(config),
+      layerTurnReport,
       layerTaskLinks(config),
       Layer.succeed(DocumentedVersion, version),
       Layer.sync(ReferenceText, reference)
