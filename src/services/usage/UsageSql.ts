@@ -47,28 +47,61 @@ const legsOf = (task: string, revision: string) =>
   ) AS event GROUP BY later`
 
 const mostOf = (kind: string, filter = "") => `coalesce(max((tokens ->> '${kind}')::bigint)${filter}, 0)`
-const secondsOf = (filter = "") => `coalesce(trunc(extract(epoch FROM sum(active)${filter}))::bigint, 0)`
+const secondsOf = (interval: string) => `coalesce(trunc(extract(epoch FROM ${interval}))::bigint, 0)`
+const activeOf = (filter = "") => secondsOf(`sum(active)${filter}`)
 const before = " FILTER (WHERE later > 0)"
 
 const ends = `status IN (${TaskStatus.literals.filter(isTerminal).map((status) => `'${status}'`).join(", ")})`
 
-/** A row for each end, and for each interrupt of a task that has reported tokens: what is beyond the rows before. */
-const onEvents = `IF EXISTS (SELECT FROM new_events WHERE status = 'interrupted' OR ${ends}) THEN
-  INSERT INTO usage_outbox (task_uuid, revision, assistant_id, booked_at, active_seconds, sub, model, ended, tokens)
-  SELECT e.task_uuid, e.revision, t.assistant_id, e.occurred_at, used.seconds, t.sub, (
-      SELECT r.report ->> 'model' FROM task_events r
-      WHERE r.task_uuid = e.task_uuid AND r.revision <= e.revision AND r.report IS NOT NULL ORDER BY r.revision DESC LIMIT 1
-    ), CASE WHEN e.${ends} THEN e.status END, used.tokens
-  FROM new_events e JOIN tasks t ON t.uuid = ANY (ARRAY[e.task_uuid])
-  CROSS JOIN LATERAL (
-    SELECT CASE WHEN count(tokens) > 0 THEN ARRAY[
-        ${kinds.map((kind) => `${mostOf(kind)} - ${mostOf(kind, before)}`).join(",\n        ")}
-      ] END AS tokens,
-      greatest(${secondsOf()} - CASE WHEN count(tokens)${before} > 0 THEN ${secondsOf(before)} ELSE 0 END, 0) AS seconds
-    FROM (${legsOf("e.task_uuid", "e.revision")}) AS leg
-  ) AS used
-  WHERE e.${ends} OR (e.status = 'interrupted' AND used.tokens IS NOT NULL);
-END IF;`
+/** A row of the outbox for each event of `new_events` that `condition` selects. `tokens` and `seconds` are what is beyond earlier rows. */
+const bookEvents = (tokens: string, seconds: string, used: string) =>
+  `INSERT INTO usage_outbox (task_uuid, revision, assistant_id, booked_at, active_seconds, sub, model, ended, tokens)
+  SELECT e.task_uuid, e.revision, t.assistant_id, e.occurred_at, greatest(${seconds}, 0), t.sub, coalesce(e.report, (
+      SELECT r.report FROM task_events r
+      WHERE r.task_uuid = e.task_uuid AND r.revision < e.revision AND r.report IS NOT NULL ORDER BY r.revision DESC LIMIT 1
+    )) ->> 'model', CASE WHEN e.${ends} THEN e.status END, ${tokens}
+  FROM new_events e JOIN tasks t ON t.uuid = ANY (ARRAY[e.task_uuid]) CROSS JOIN LATERAL (${used}) AS used
+  WHERE e.${ends} OR (e.status = 'interrupted' AND used.tokens IS NOT NULL);`
+
+const bookFirstLegs = bookEvents(
+  `CASE WHEN used.tokens IS NOT NULL THEN ARRAY[${
+    kinds.map((kind) => `(used.tokens ->> '${kind}')::bigint`).join(", ")
+  }] END`,
+  secondsOf("e.occurred_at - used.since"),
+  `SELECT coalesce(e.report -> 'tokens', (
+      SELECT r.report -> 'tokens' FROM task_events r WHERE r.task_uuid = e.task_uuid AND r.revision < e.revision
+        AND r.report -> 'tokens' IS NOT NULL ORDER BY r.revision DESC LIMIT 1
+    )) AS tokens, (
+      SELECT r.occurred_at FROM task_events r WHERE r.task_uuid = e.task_uuid AND r.revision = 1 AND r.status = 'processing'
+    ) AS since`
+)
+
+const bookLaterLegs = bookEvents(
+  "used.tokens",
+  "used.seconds",
+  `SELECT CASE WHEN count(tokens) > 0 THEN ARRAY[
+      ${kinds.map((kind) => `${mostOf(kind)} - ${mostOf(kind, before)}`).join(",\n      ")}
+    ] END AS tokens,
+    ${activeOf()} - CASE WHEN count(tokens)${before} > 0 THEN ${activeOf(before)} ELSE 0 END AS seconds
+  FROM (${legsOf("e.task_uuid", "e.revision")}) AS leg`
+)
+
+/**
+ * Books each end, and each interrupt of a task that has reported tokens: what is beyond the bookings before. Few tasks are interrupted, and
+ * without the sum over legs booking costs a third.
+ */
+const onEvents = `CASE (
+    SELECT max(CASE WHEN n.status <> 'interrupted' AND NOT n.${ends} THEN 0 WHEN EXISTS (
+        SELECT FROM task_events e WHERE e.task_uuid = n.task_uuid AND e.status = 'interrupted' AND e.revision < n.revision
+      ) THEN 2 ELSE 1 END) FROM new_events n
+  )
+  WHEN 2 THEN
+    ${bookLaterLegs}
+  WHEN 1 THEN
+    ${bookFirstLegs}
+  ELSE
+    NULL;
+  END CASE;`
 
 /**
  * Events are booked from an outbox, which a trigger fills as they are written. The model is empty where the core named none. The costs of tasks have a row for each task with a priced booking: the sums by hour do
@@ -255,7 +288,7 @@ const ofTask = query(
     ["input", "output", "total", "cachedInput", "reasoning"].map((field, index) =>
       `${mostOf(kinds[index]!)}::float8 AS "${field}Tokens"`
     ).join(", ")
-  }, ${secondsOf()}::float8 AS "activeSeconds",
+  }, ${activeOf()}::float8 AS "activeSeconds",
     (SELECT trim_scale(sum(cost))::text FROM (
       SELECT cost FROM usage_costs WHERE task_uuid = $1::uuid
       UNION ALL
