@@ -8,7 +8,6 @@ import * as Silence from "./Silence.ts"
 import { RunId, TaskEvent, TaskId } from "./Task.ts"
 import { RunRequest } from "./TaskRequest.ts"
 import { PassedCall, ToolResult } from "./ToolCall.ts"
-import * as Usage from "./Usage.ts"
 
 /** Body of `POST {CORE_URL}/runs`. Idempotent by `run_id`. */
 export const StartRun = Schema.Struct({
@@ -115,34 +114,34 @@ const errorOf = (code: FailureCode, message: string | null | undefined): string 
 /** A core event without the ids. */
 export type Unaddressed<Event = CoreEvent> = Event extends unknown ? Omit<Event, keyof typeof envelope> : never
 
-/** Reads what a turn reports of usage. */
-type ReadUsage = (turn: OpaqueJson) => Usage.Reported | null
+/** Reads what an extension wants of a turn, as JSON. */
+type ReadReport = (turn: OpaqueJson) => string | null
 
 /** Translates an event of the core into an event of the task. */
-const toTaskEvent = (event: Unaddressed, readUsage: ReadUsage): TaskEvent => {
+const toTaskEvent = (event: Unaddressed, readReport: ReadReport): TaskEvent => {
   const given = "turn" in event && event.turn ? fromValue(event.turn) : null
-  const usage = given === null ? null : readUsage(given)
+  const report = given === null ? null : readReport(given)
   switch (event.type) {
     case "processing":
       return TaskEvent.cases.Accepted.make({})
     case "progress":
       return given === null
         ? TaskEvent.cases.Accepted.make({})
-        : TaskEvent.cases.Progressed.make({ turn: given, usage })
+        : TaskEvent.cases.Progressed.make({ turn: given, report })
     case "interrupted":
       return TaskEvent.cases.Interrupted.make({
         toolCalls: fromValue(event.tool_calls),
         state: event.state === undefined ? null : fromValue(event.state),
         turn: given,
-        usage
+        report
       })
     case "completed":
-      return TaskEvent.cases.Completed.make({ turn: given ?? fromValue(event.turn), usage })
+      return TaskEvent.cases.Completed.make({ turn: given ?? fromValue(event.turn), report })
     case "failed":
       return TaskEvent.cases.Failed.make({
         error: errorOf(event.code, event.message),
         turn: given,
-        usage
+        report
       })
   }
 }
@@ -157,9 +156,8 @@ export interface CoreReport {
   readonly recordsAcceptance: boolean
 }
 
-/** `readUsage` spares a second scan of a turn in which the usage was found already. */
-export const toReport = (reported: CoreEvent, readUsage: ReadUsage = Usage.ofTurn): CoreReport => {
-  const event = toTaskEvent(reported, readUsage)
+export const toReport = (reported: CoreEvent, readReport: ReadReport = () => null): CoreReport => {
+  const event = toTaskEvent(reported, readReport)
   return {
     task_id: reported.task_id,
     run_id: reported.run_id,

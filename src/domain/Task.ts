@@ -6,7 +6,6 @@ import { Result, Schema } from "effect"
 import { OpaqueJson } from "./json/OpaqueJson.ts"
 import { Principal } from "./Principal.ts"
 import { Timestamp } from "./Timestamp.ts"
-import { Reported } from "./Usage.ts"
 
 export const TaskId = Schema.String.check(Schema.isUUID()).pipe(Schema.brand("TaskId"))
 export type TaskId = typeof TaskId.Type
@@ -21,25 +20,25 @@ export type RunId = typeof RunId.Type
 export const TaskStatus = Schema.Literals(["pending", "processing", "interrupted", "completed", "failed", "canceled"])
 export type TaskStatus = typeof TaskStatus.Type
 
-/** What the turn of an event reports of usage, if it does. */
-const usage = Schema.optional(Schema.NullOr(Reported))
+/** What an extension reads from the turn of an event, as JSON. It is stored with the event. */
+const report = Schema.optional(Schema.NullOr(Schema.String))
 
 /** Everything that can happen to a task after its creation. */
 export const TaskEvent = Schema.TaggedUnion({
   /** The core's processing notification. */
   Accepted: {},
   /** A partial turn; it replaces the last one. */
-  Progressed: { turn: OpaqueJson, usage },
+  Progressed: { turn: OpaqueJson, report },
   /** The model called client tools: `toolCalls` is an array of `PassedCall`. `state` is opaque state of the core, sent back when the task resumes. */
   Interrupted: {
     toolCalls: OpaqueJson,
     state: Schema.NullOr(OpaqueJson),
     turn: Schema.NullOr(OpaqueJson),
-    usage
+    report
   },
-  Completed: { turn: OpaqueJson, usage },
+  Completed: { turn: OpaqueJson, report },
   /** The core reported an error. */
-  Failed: { error: Schema.String, turn: Schema.NullOr(OpaqueJson), usage },
+  Failed: { error: Schema.String, turn: Schema.NullOr(OpaqueJson), report },
   /** The core refused the run. It may have accepted it in an earlier attempt whose response was lost. */
   Refused: { error: Schema.String },
   AcceptanceExpired: { error: Schema.String },

@@ -3,7 +3,6 @@ import * as Failure from "./Failure.ts"
 import type { OpaqueJson } from "./json/OpaqueJson.ts"
 import type { Principal } from "./Principal.ts"
 import { isTerminal, type RunId, stopReasonOf, targetOf, type TaskEvent, type TaskStatus } from "./Task.ts"
-import type { Reported } from "./Usage.ts"
 
 export interface TaskChange {
   readonly status: TaskStatus
@@ -12,8 +11,8 @@ export interface TaskChange {
   readonly pendingToolCalls: OpaqueJson | null
   /** The new turn; null keeps the present one, so that partial output survives. */
   readonly turn: OpaqueJson | null
-  /** What the turn reports of usage; null keeps what was reported before. */
-  readonly usage: Reported | null
+  /** What an extension reads from the turn, as JSON. */
+  readonly report: string | null
   /** The core's state, sent back on resume; undefined keeps the present one. */
   readonly coreState: OpaqueJson | null | undefined
   /** The run that begins; undefined when the event begins none. */
@@ -54,7 +53,7 @@ export const changeOf = (event: TaskEvent): TaskChange => {
     error: errorOf(event),
     pendingToolCalls: event._tag === "Interrupted" ? event.toolCalls : null,
     turn: "turn" in event ? event.turn : null,
-    usage: "usage" in event ? event.usage ?? null : null,
+    report: "report" in event ? event.report ?? null : null,
     coreState: event._tag === "Interrupted" ? event.state : undefined,
     run: event._tag === "ToolResultsSubmitted"
       ? {

@@ -7,9 +7,7 @@ import { isStorable } from "./Fields.ts"
 import { Kind } from "./json/JsonBytes.ts"
 import type { Found } from "./json/JsonPaths.ts"
 import { readValid } from "./json/JsonReader.ts"
-import { JsonScanner } from "./json/JsonScanner.ts"
 import { object, small } from "./json/JsonShape.ts"
-import { encode, type OpaqueJson } from "./json/OpaqueJson.ts"
 import * as Limits from "./Limits.ts"
 
 const count = Schema.Int
@@ -91,15 +89,6 @@ export const read = (turn: Found | undefined, bytes: Uint8Array): Reported | nul
   if (metadata?.kind !== Kind.object) return null
   const [model, tokens] = [modelIn(metadata.field("model"), bytes), tokensOf(metadata.field("usage"), bytes)]
   return model === null && tokens === null ? null : { model, tokens }
-}
-
-/** Reads a whole turn. */
-export const ofTurn = (turn: OpaqueJson): Reported | null => {
-  const bytes = encode(turn)
-  const scanner = new JsonScanner(shape)
-  scanner.push(bytes)
-  scanner.end()
-  return read(scanner.root, bytes)
 }
 
 export const none: Tokens = { input: 0, output: 0, total: 0, cached: 0, reasoning: 0 }

@@ -25,7 +25,6 @@ import * as ReadinessSql from "../services/operations/ReadinessSql.ts"
 import { TaskCensus } from "../services/operations/TaskCensus.ts"
 import { Settings } from "../services/settings/Settings.ts"
 import { Changes } from "../services/signals/Changes.ts"
-import { BooksUsage } from "../services/store/BooksUsage.ts"
 import * as NotificationRelay from "../services/store/NotificationRelay.ts"
 import * as PendingWork from "../services/store/PendingWork.ts"
 import * as RevocationRepositorySql from "../services/store/revocations/RevocationRepositorySql.ts"
@@ -33,6 +32,7 @@ import * as Migrations from "../services/store/schema/Migrations.ts"
 import { writeProbe } from "../services/store/schema/WriteProbe.ts"
 import * as MeasuredTaskWrites from "../services/store/tasks/MeasuredTaskWrites.ts"
 import * as TaskStoreSql from "../services/store/tasks/TaskStoreSql.ts"
+import { TurnReport } from "../services/store/TurnReport.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { Tasks } from "../services/tasks/Tasks.ts"
 import { NodeClock } from "../services/timing/NodeClock.ts"
@@ -84,11 +84,19 @@ const openDatabase = Effect.fnUntraced(function*(config: AppConfig) {
  * Migrates on connections of its own, without silence detection: a migration may run for a long time without any traffic. A role
  * that may not change the schema finds it up to date, as `Database.open` has checked.
  */
-const layerMigrated = ({ direct, hasClusterTables, mayMigrate }: Database.Database, isClustered: boolean) => {
-  if (!mayMigrate) return Layer.empty
+const layerMigrated = (
+  { direct, hasClusterTables, mayMigrate }: Database.Database,
+  config: AppConfig,
+  isClustered: boolean
+) => {
   // Its lock of the table of its migrations would wait for a backup.
   const layerCluster = isClustered && !hasClusterTables ? SqlRunnerStorage.layerMigrations({}) : Layer.empty
-  return Layer.merge(Migrations.layer(extensionTables), layerCluster).pipe(
+  const layer = mayMigrate ? Layer.merge(Migrations.layer(extensionTables), layerCluster) : Layer.empty
+  const readers = extensions.flatMap(({ tables }, index) =>
+    tables?.onEvents === undefined ? [] : [[tables.name, config.extensions[index]?.ignoresEvents !== true] as const]
+  )
+  return Migrations.enableReaders(Object.fromEntries(readers)).pipe(
+    Layer.provide(layer),
     Layer.provide(PgClient.layer({ ...Database.patient(direct), maxConnections: 2 }))
   )
 }
@@ -96,7 +104,7 @@ const layerMigrated = ({ direct, hasClusterTables, mayMigrate }: Database.Databa
 /** Migrates the schema, the tables of a cluster too, so that a node needs no right to create tables. */
 export const migrate = (config: AppConfig) =>
   openDatabase(config).pipe(
-    Effect.flatMap((database) => Layer.build(layerMigrated(database, true))),
+    Effect.flatMap((database) => Layer.build(layerMigrated(database, config, true))),
     Effect.scoped
   )
 
@@ -140,7 +148,7 @@ const layerStore = (database: Database.Database, config: AppConfig) =>
   Layer.mergeAll(ClockSync.layer, layerOwnership(database, config), layerOwnConnections(database)).pipe(
     Layer.provideMerge(layerClient(database, config)),
     Layer.provide(DatabaseSockets.layer(database.main.hosts)),
-    Layer.provide(layerMigrated(database, config.cluster !== undefined))
+    Layer.provide(layerMigrated(database, config, config.cluster !== undefined))
   )
 
 /**
@@ -218,10 +226,12 @@ const layerTaskLinks = (config: AppConfig) =>
 
 const layerRevocationHooks = Layer.succeed(RevocationHooks, extensions.flatMap(({ onRevoked = [] }) => onRevoked))
 
-const layerTaskStores = Layer.provide(TaskStoreSql.layer, [
-  layerCallbackFormats,
-  Layer.succeed(BooksUsage, extensions.some(({ booksUsage }) => booksUsage))
-])
+const layerTaskStores = Layer.provide(TaskStoreSql.layer, layerCallbackFormats)
+
+const layerTurnReport = Layer.succeed(
+  TurnReport,
+  extensions.find(({ turnReport }) => turnReport !== undefined)?.turnReport
+)
 
 const layerCoreSettings = (config: AppConfig) => {
   const { signingSecret } = config
@@ -287,6 +297,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       layerDevelopmentToken(config),
       Layer.succeed(HomeLinks, config.extensions.flatMap(({ links = [] }) => links)),
       layerCoreSettings(config),
+      layerTurnReport,
       layerTaskLinks(config),
       Layer.succeed(CreateLimits, config.extensions.flatMap(({ createLimits = [] }) => createLimits)),
       Layer.succeed(GaugeHooks, config.extensions.flatMap(({ gaugeHook = [] }) => gaugeHook)),

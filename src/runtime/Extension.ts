@@ -23,6 +23,7 @@ import type { MemoryTables } from "../services/store/MemoryTables.ts"
 import type { Tables } from "../services/store/schema/Migrations.ts"
 import type { TaskReads } from "../services/store/tasks/TaskReads.ts"
 import type { TaskRetention } from "../services/store/tasks/TaskRetention.ts"
+import type { TurnReport } from "../services/store/TurnReport.ts"
 import type { SentTurns } from "../services/tasks/SentTurns.ts"
 import type { TaskRequests } from "../services/tasks/TaskRequests.ts"
 import type { Tasks } from "../services/tasks/Tasks.ts"
@@ -90,6 +91,8 @@ export class CoreSettings extends Context.Service<CoreSettings, {
 interface LoadedExtension {
   /** Empty when the settings turn the extension off. */
   readonly layer: ExtensionLayer
+  /** True when the settings turn it off: its `onEvents` is not run then. */
+  readonly ignoresEvents?: boolean
   /** The handlers of the calls in its `routes`, which its type does not name. */
   readonly rpc?: ExtensionLayer
   /** How operators are known. */
@@ -118,8 +121,8 @@ export interface Extension {
   readonly tables?: Tables
   /** The formats of webhooks that its tasks name, also while its settings turn it off. */
   readonly callbackFormats?: Effect.Effect<Readonly<Record<string, CallbackFormat>>, never, SqlClient.SqlClient>
-  /** Whether it books the outbox of usage, which the core writes only then. */
-  readonly booksUsage?: boolean
+  /** What it reads from the turns of events, also while its settings turn it off. One extension has it. */
+  readonly turnReport?: TurnReport
   /** What it changes in the transaction of a revocation, also while its settings turn it off. */
   readonly onRevoked?: RevocationHook
 }
@@ -147,6 +150,7 @@ export interface TestExtension {
   >
   /** What it knows of tasks. */
   readonly taskLink: Effect.Effect<TaskLink, never, MemoryTables>
+  readonly turnReport?: TurnReport
   readonly routes: ExtensionRoutes
 }
 

@@ -168,6 +168,25 @@ describe("a database", () => {
     }
   )
 
+  it("with a trigger of an extension that this version does not have is refused with the statement that drops it", async () => {
+    const own = await use(openDatabase(), onTestFinished)
+    assert.strictEqual((await runHere(["migrate"], await settings({ DATABASE_URL: own.url }))).code, 0)
+    await own.query(`CREATE FUNCTION gone() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
+    const add = (name: string) =>
+      own.query(`CREATE TRIGGER ${name} AFTER INSERT ON task_events FOR EACH STATEMENT EXECUTE FUNCTION gone()`)
+    await add("of_somebody_else")
+    assert.strictEqual((await runHere(["migrate"], await settings({ DATABASE_URL: own.url }))).code, 0)
+    await add("async_task_service_gone")
+    const message = await refusal({ DATABASE_URL: own.url })
+    assert.include(
+      message,
+      "the trigger async_task_service_gone on task_events belongs to an extension that this version"
+    )
+    const [statement = ""] = /DROP TRIGGER .*/.exec(message) ?? []
+    await own.query(statement)
+    assert.strictEqual((await runHere(["migrate"], await settings({ DATABASE_URL: own.url }))).code, 0)
+  })
+
   it("with a newer schema works, and doctor says so", async () => {
     assert.strictEqual((await runHere(["migrate"], await settings({}))).code, 0)
     await database.query("INSERT INTO async_task_service_versions (owner, version) VALUES ('core', 9999)")

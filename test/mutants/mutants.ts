@@ -104,7 +104,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
     ],
     [
       "any event moves any task",
-      "<> ALL (p_sources[n]::text[]) THEN 'NoEffect'",
+      "<> ALL ('{${transitions.join()}}') THEN 'NoEffect'",
       "= ANY ('{}'::text[]) THEN 'NoEffect'",
       store("does not touch")
     ],
@@ -134,20 +134,20 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
     ],
     [
       "the user's token is kept after the end",
-      "user_token = CASE WHEN p_is_terminal[n] THEN ''",
+      "user_token = CASE WHEN ends[n] THEN ''",
       "user_token = CASE WHEN false THEN ''",
       nodes("racing events")
     ],
     [
       "no stop request is stored",
-      "AND p_stop_reason[n] IS NOT NULL\n    ON CONFLICT",
+      "AND ${isOneOf(\"p_type[n]\", stopping)}\n    ON CONFLICT",
       "AND false\n    ON CONFLICT",
       nodes("racing events")
     ],
     [
       "no delivery is stored",
-      "AND p_sends_webhook[n] AND t.callback_url IS NOT NULL;",
-      "AND false;",
+      "      AND t.callback_url IS NOT NULL;",
+      "      AND false;",
       nodes("racing events")
     ]
   ],

@@ -6,6 +6,7 @@ import { isFinal, toFailure } from "../../domain/CoreProtocol.ts"
 import * as Failure from "../../domain/Failure.ts"
 import type { Found } from "../../domain/json/JsonPaths.ts"
 import * as Limits from "../../domain/Limits.ts"
+import { TurnReport } from "../../services/store/TurnReport.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, PayloadTooLarge, RunConflict } from "../contract/Errors.ts"
@@ -46,10 +47,11 @@ export const layer = Group.layer(Effect.gen(function*() {
   const tasks = yield* Tasks
   const { attempt } = yield* BodyReader
   const endRefused = makeEndRefused(tasks)
+  const coreEvent = Bodies.coreEvent(yield* TurnReport)
 
   const report = Effect.fnUntraced(
     function*(request: HttpServerRequest.HttpServerRequest) {
-      const { found, outcome } = yield* attempt(Bodies.coreEvent, request)
+      const { found, outcome } = yield* attempt(coreEvent, request)
       if (Result.isFailure(outcome)) {
         yield* endRefused(found, outcome.failure, outcome.failure instanceof PayloadTooLarge)
         return yield* Effect.fail(outcome.failure)
@@ -66,12 +68,14 @@ export const layer = Group.layer(Effect.gen(function*() {
 }))
 
 export const layerRpc = CoreRpc.toLayer(
-  Effect.map(Tasks, (tasks) => {
+  Effect.gen(function*() {
+    const tasks = yield* Tasks
     const endRefused = makeEndRefused(tasks)
+    const coreEvent = Bodies.coreEvent(yield* TurnReport)
     return CoreRpc.of({
       "Core.report": Effect.fnUntraced(function*({ event }) {
         const bytes = bytesOf(event)
-        const { found, outcome } = yield* attemptBytes(Bodies.coreEvent, bytes)
+        const { found, outcome } = yield* attemptBytes(coreEvent, bytes)
         if (Result.isSuccess(outcome)) return yield* refuseOutage(tasks.report(outcome.success))
         yield* refuseOutage(endRefused(found, outcome.failure, bytes.length > Limits.coreEventBytes))
         return yield* asInvalidRequest(outcome.failure)

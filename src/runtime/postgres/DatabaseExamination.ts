@@ -8,6 +8,7 @@ import { SqlError } from "effect/sql"
 import * as Migrations from "../../services/store/schema/Migrations.ts"
 import type { Query } from "../../services/store/sql/Queries.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
+import { extensionTables } from "../loadedExtensions.ts"
 import { type DatabaseUrl, type Host, type Hosts, isTlsOptional, nameOf, optionsFor } from "./DatabaseUrl.ts"
 
 /** The message is one line for the operator. `mayPass`: the database may only be starting, or out of reach for a moment. */
@@ -60,6 +61,8 @@ const Facts = Schema.Struct({
   hasSchema: Schema.Boolean,
   /** The ledger of a database that was made before the first release. */
   oldLedger: Schema.NullOr(Schema.String),
+  /** Triggers of extensions that read events. */
+  readers: Schema.Array(Schema.String),
   hasClusterTables: Schema.Boolean,
   /** Whether the role may create tables in `newSchema`. */
   mayCreate: Schema.Boolean,
@@ -83,6 +86,7 @@ const selectFacts = `
     current_setting('synchronous_commit') AS "synchronousCommit", current_setting('session_replication_role') AS "replicationRole",
     to_regclass('${Migrations.ledger}') IS NOT NULL AS "hasSchema",
     coalesce(${Migrations.oldLedgers.map((name) => `to_regclass('${name}')`).join(", ")})::text AS "oldLedger",
+    ${Migrations.selectReaders} AS readers,
     to_regclass('cluster_runners') IS NOT NULL AS "hasClusterTables",
     coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
     coalesce(pg_has_role(pg_class.relowner, 'USAGE'), true) AS "mayChange",
@@ -249,7 +253,7 @@ const problemOf = ({ facts, pooling }: Examined): string | undefined => {
     const statement = set(facts, "default_transaction_isolation", `'${requiredIsolation}'`)
     return `default_transaction_isolation is ${facts.isolation}, and a pooler lets no client choose another: write ${statement}, and let the pooler connect anew`
   }
-  return undefined
+  return Migrations.problemOfReaders(facts.readers, extensionTables)
 }
 
 /** Uses the first host that accepts writes. */

@@ -3,12 +3,13 @@ import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { type FailureCode, toReport, type Unaddressed } from "../../domain/CoreProtocol.ts"
 import { CoreRefused, CoreUnavailable } from "../../domain/DispatchRetry.ts"
-import { type JsonObject, toValue } from "../../domain/json/OpaqueJson.ts"
+import { type JsonObject, type OpaqueJson, toValue } from "../../domain/json/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/TaskRequest.ts"
 import { CoreClient, type Run } from "../../services/core/CoreClient.ts"
 import { MemoryTables } from "../../services/store/MemoryTables.ts"
 import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { readTurn, TurnReport } from "../../services/store/TurnReport.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { webhooksSent } from "./webhooksSent.ts"
 
@@ -140,12 +141,14 @@ const make = Effect.gen(function*() {
   const journal = yield* CoreJournal
   const tasks = yield* Tasks
   const random = yield* SecureRandom.SecureRandom
+  const turnReport = yield* TurnReport
   const settled = Effect.provideService(webhooksSent, MemoryTables, yield* MemoryTables)
 
+  const readReport = (turn: OpaqueJson) => turnReport === undefined ? null : readTurn(turnReport, turn)
   const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed) =>
     Effect.flatMap(
       random.uuidV4(),
-      (event_id) => tasks.report(toReport({ ...event, task_id: run.taskId, run_id: run.runId, event_id }))
+      (event_id) => tasks.report(toReport({ ...event, task_id: run.taskId, run_id: run.runId, event_id }, readReport))
     ).pipe(Effect.catchTag("StoreUnavailable", Effect.die))
 
   journal.onAccepted = (run) => Effect.ignore(send(run, { type: "processing" }))

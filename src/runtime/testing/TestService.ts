@@ -20,6 +20,7 @@ import { Changes } from "../../services/signals/Changes.ts"
 import { MemoryTables } from "../../services/store/MemoryTables.ts"
 import * as RevocationRepositoryMemory from "../../services/store/revocations/RevocationRepositoryMemory.ts"
 import * as TaskStoreMemory from "../../services/store/tasks/TaskStoreMemory.ts"
+import { TurnReport } from "../../services/store/TurnReport.ts"
 import * as TaskEngine from "../../services/TaskEngine.ts"
 import { Intervals } from "../../services/timing/Intervals.ts"
 import { Secrets } from "../../services/tokens/Secrets.ts"
@@ -77,6 +78,18 @@ const layerTokens = TokenVerifier.layer({
   audience: undefined
 }).pipe(Layer.provide(FetchHttpClient.layer))
 
+const loadExtensions = Effect.promise(() =>
+  Promise.all(modules.flatMap(({ testing }) => testing === undefined ? [] : [testing()]))
+)
+
+const layerTurnReport = Layer.effect(
+  TurnReport,
+  Effect.map(
+    loadExtensions,
+    (loaded) => loaded.find(({ extension }) => extension.turnReport !== undefined)?.extension.turnReport
+  )
+)
+
 /** The services behind the routes. */
 const layerEngine = (options: TestServiceOptions) =>
   TestCore.layer.pipe(
@@ -86,6 +99,7 @@ const layerEngine = (options: TestServiceOptions) =>
     Layer.provideMerge(TaskStoreMemory.layer),
     Layer.provideMerge([RevocationRepositoryMemory.layer, Changes.layer, TaskOwnership.layerAlone]),
     Layer.provide([
+      layerTurnReport,
       layerSecrets,
       layerSettings(options),
       layerIntervals,
@@ -102,16 +116,13 @@ const serviceTokens = {
   readTokens: []
 }
 
-const loadExtensions = Effect.promise(() =>
-  Promise.all(modules.flatMap(({ testing }) => testing === undefined ? [] : [testing()]))
-)
-
 const layerRoutes = (options: TestServiceOptions) =>
   Layer.unwrap(Effect.map(loadExtensions, (loaded) => {
     const extensions = loaded.map(({ extension }) => extension)
     return Server.layer([], Layer.mergeAll(Layer.empty, ...extensions.map(({ layer }) => layer))).pipe(
       Layer.provide([layerSecrets, layerSettings(options), layerIntervals]),
       Layer.provide([
+        layerTurnReport,
         Layer.effect(TaskLinks, Effect.all(extensions.map(({ taskLink }) => taskLink))),
         Layer.succeed(Extensions, extensions.map(({ routes }) => routes))
       ])

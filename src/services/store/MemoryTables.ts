@@ -12,7 +12,6 @@ import {
   TaskSummary
 } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
-import type * as Usage from "../../domain/Usage.ts"
 import type { DeliveryAttempt, DeliveryKey } from "../../domain/Webhook.ts"
 import type { Claimed, RecordedEvent } from "./tasks/TaskReads.ts"
 import type { NewTask } from "./tasks/TaskWrites.ts"
@@ -26,28 +25,13 @@ export interface TaskRow extends Mutable<Task> {
   toolResults: OpaqueJson | null
   userToken: string
   silenceFrom: Timestamp | null
-  /** `tasks.active_us`. */
-  activeMicros: number | null
-  usage: Usage.Tokens | null
-  bookedUsage: Usage.Tokens
-  /** Null before the first booking. */
-  bookedSeconds: number | null
-  model: string | null
   readonly coreEventIds: Set<string>
-  readonly events: Array<RecordedEvent>
+  readonly events: Array<EventRow>
 }
 
-/** One row of `usage_outbox`. */
-export interface UsageRow {
-  readonly taskId: TaskId
-  readonly sub: string
-  readonly assistantId: number
-  readonly model: string | null
-  readonly bookedAt: Timestamp
-  readonly ended: TaskStatus | null
-  readonly isMetered: boolean
-  readonly tokens: Usage.Tokens
-  readonly activeSeconds: number
+/** `report`: see `TurnReport`. */
+export interface EventRow extends RecordedEvent {
+  readonly report: string | null
 }
 
 interface StopRow {
@@ -88,7 +72,8 @@ export class MemoryTables extends Context.Service<MemoryTables, {
   readonly deliveries: Map<string, DeliveryRow>
   /** Origins whose last attempt had a response, and when. */
   readonly provenOrigins: Map<string, Timestamp>
-  readonly usage: Array<UsageRow>
+  /** Called after each change of a task, whose last event tells what happened: the triggers of extensions. */
+  readonly onEvent: Array<(row: TaskRow) => void>
 }>()("async-task-service/services/store/MemoryTables") {
   static readonly layer = Layer.sync(
     MemoryTables,
@@ -98,7 +83,7 @@ export class MemoryTables extends Context.Service<MemoryTables, {
       claims: new Map(),
       deliveries: new Map(),
       provenOrigins: new Map(),
-      usage: []
+      onEvent: []
     })
   )
 }

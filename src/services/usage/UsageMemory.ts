@@ -1,10 +1,24 @@
 /** The store of usage in memory, for the test kit. Nothing has a price here. */
 import { Effect, Layer } from "effect"
-import { isTerminal } from "../../domain/Task.ts"
+import { isTerminal, type TaskStatus } from "../../domain/Task.ts"
 import { fromMicros, type Timestamp } from "../../domain/Timestamp.ts"
-import { MemoryTables, type UsageRow } from "../store/MemoryTables.ts"
+import { difference, none as noTokens, sum, type Tokens } from "../../domain/Usage.ts"
+import { type EventRow, MemoryTables, type TaskRow } from "../store/MemoryTables.ts"
 import { type Amounts, type Bucket, endOf, type Key, limits, type UsageQuery } from "./Usage.ts"
+import { decodeReport } from "./UsageReport.ts"
 import { UsageStore } from "./UsageStore.ts"
+
+/** One row of `usage_outbox`. */
+interface UsageRow {
+  readonly sub: string
+  readonly assistantId: number
+  readonly model: string | null
+  readonly bookedAt: Timestamp
+  readonly ended: TaskStatus | null
+  readonly isMetered: boolean
+  readonly tokens: Tokens
+  readonly activeSeconds: number
+}
 
 const none: Amounts = {
   tasks: 0,
@@ -47,6 +61,47 @@ const add = <A extends Amounts>(one: A, other: Amounts): A => {
   return sum as unknown as A
 }
 
+/**
+ * What a task has consumed after these events. Reports are cumulative for the task. A leg ends with an interrupt or the task, and what it
+ * reported last counts.
+ */
+const consumedBy = (events: ReadonlyArray<EventRow>) => {
+  let tokens: Tokens | null = null
+  let reported: Tokens | null = null
+  let micros = 0
+  for (const [index, { occurredAt, report, status }] of events.entries()) {
+    reported = decodeReport(report)?.tokens ?? reported
+    if (status === "processing") micros += (events[index + 1]?.occurredAt ?? occurredAt) - occurredAt
+    const endsLeg = status === "interrupted" || index === events.length - 1
+    if (endsLeg && reported !== null) tokens = sum(tokens ?? noTokens, difference(reported, tokens ?? noTokens))
+  }
+  return { tokens, seconds: Math.trunc(micros / 1_000_000) }
+}
+
+/** The events up to the last interrupt before `end`. */
+const interruptedBefore = (events: ReadonlyArray<EventRow>, end: number) =>
+  events.slice(0, events.findLastIndex(({ status }, index) => status === "interrupted" && index < end) + 1)
+
+/** What an event that ends or interrupts a task adds; undefined for other events. */
+const bookingOf = ({ events, task }: TaskRow): UsageRow | undefined => {
+  const { occurredAt, status } = events.at(-1)!
+  const ended = isTerminal(status) ? status : null
+  const after = consumedBy(events)
+  if (ended === null && (status !== "interrupted" || after.tokens === null)) return undefined
+  const before = consumedBy(interruptedBefore(events, events.length - 1))
+  const last = events.findLast(({ report }) => report !== null)
+  return {
+    sub: task.principal.sub,
+    assistantId: task.assistantId,
+    model: decodeReport(last?.report ?? null)?.model ?? null,
+    bookedAt: occurredAt,
+    ended,
+    isMetered: after.tokens !== null,
+    tokens: difference(after.tokens ?? noTokens, before.tokens ?? noTokens),
+    activeSeconds: after.seconds - (before.tokens === null ? 0 : before.seconds)
+  }
+}
+
 const hour = 3_600_000_000
 const day = 24 * hour
 
@@ -82,7 +137,9 @@ const bucketsOf = (rows: ReadonlyArray<UsageRow>, query: UsageQuery): ReadonlyAr
 
 export const layer = Layer.effect(
   UsageStore,
-  Effect.map(MemoryTables, ({ tasks, usage }) => {
+  Effect.map(MemoryTables, ({ onEvent, tasks }) => {
+    const usage: Array<UsageRow> = []
+    onEvent.push((row) => void usage.push(...Array.from([bookingOf(row)]).filter((booking) => booking !== undefined)))
     const deleteWhere = (isOld: (row: UsageRow) => boolean) => {
       const kept = usage.filter((row) => !isOld(row))
       const deleted = usage.length - kept.length
@@ -104,18 +161,22 @@ export const layer = Layer.effect(
       ofTask: (uuid) =>
         Effect.sync(() => {
           const row = tasks.get(uuid)
-          const isFinal = row !== undefined && isTerminal(row.status)
-          if (row === undefined || (!isFinal && row.bookedSeconds === null)) return null
-          const { bookedSeconds, bookedUsage: { cached, input, output, reasoning, total }, usage: reported } = row
+          if (row === undefined) return null
+          const isFinal = isTerminal(row.status)
+          const { seconds, tokens } = consumedBy(
+            isFinal ? row.events : interruptedBefore(row.events, row.events.length)
+          )
+          if (!isFinal && tokens === null) return null
+          const { cached, input, output, reasoning, total } = tokens ?? noTokens
           return {
             inputTokens: input,
             outputTokens: output,
             totalTokens: total,
             cachedInputTokens: cached,
             reasoningTokens: reasoning,
-            activeSeconds: bookedSeconds ?? 0,
+            activeSeconds: seconds,
             cost: null,
-            isMetered: reported !== null,
+            isMetered: tokens !== null,
             isFinal
           }
         }),

@@ -1,6 +1,8 @@
 /** The store of usage in Postgres. */
 import { Effect, Layer, Option, Schema, Struct } from "effect"
 import { SqlClient } from "effect/sql"
+import { isTerminal, TaskStatus } from "../../domain/Task.ts"
+import type { Tokens } from "../../domain/Usage.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import type { Tables } from "../store/schema/Migrations.ts"
 import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
@@ -28,8 +30,81 @@ const integers = {
 const names = Object.values(integers)
 const keyColumns = ["sub", "hour", "assistant_id", "model"]
 
+const kinds = ["input", "output", "total", "cached", "reasoning"] as const satisfies ReadonlyArray<keyof Tokens>
+
 /**
- * The model is empty where the core named none. The costs of tasks have a row for each task with a priced booking: the sums by hour do
+ * The legs of a task up to a revision, which events alone tell. A leg ends with an interrupt; `later` counts the legs after it. Reports are
+ * cumulative for the task, and what a leg reported last counts.
+ */
+const legsOf = (task: string, revision: string) =>
+  `SELECT later, (array_agg(report -> 'tokens' ORDER BY revision DESC) FILTER (WHERE report -> 'tokens' IS NOT NULL))[1] AS tokens,
+    sum(next_at - occurred_at) FILTER (WHERE status = 'processing') AS active
+  FROM (
+    SELECT revision, status, report, occurred_at, lag(occurred_at) OVER backwards AS next_at,
+      count(*) FILTER (WHERE status = 'interrupted' AND revision < ${revision}) OVER backwards AS later
+    FROM task_events WHERE task_uuid = ${task} AND revision <= ${revision}
+    WINDOW backwards AS (ORDER BY revision DESC ROWS UNBOUNDED PRECEDING)
+  ) AS event GROUP BY later`
+
+const mostOf = (kind: string, filter = "") => `coalesce(max((tokens ->> '${kind}')::bigint)${filter}, 0)`
+const secondsOf = (interval: string) => `coalesce(trunc(extract(epoch FROM ${interval}))::bigint, 0)`
+const activeOf = (filter = "") => secondsOf(`sum(active)${filter}`)
+const before = " FILTER (WHERE later > 0)"
+
+const ends = `status IN (${TaskStatus.literals.filter(isTerminal).map((status) => `'${status}'`).join(", ")})`
+
+/** A row of the outbox for each event of `new_events` that `condition` selects. `tokens` and `seconds` are what is beyond earlier rows. */
+const bookEvents = (tokens: string, seconds: string, used: string) =>
+  `INSERT INTO usage_outbox (task_uuid, revision, assistant_id, booked_at, active_seconds, sub, model, ended, tokens)
+  SELECT e.task_uuid, e.revision, t.assistant_id, e.occurred_at, greatest(${seconds}, 0), t.sub, coalesce(e.report, (
+      SELECT r.report FROM task_events r
+      WHERE r.task_uuid = e.task_uuid AND r.revision < e.revision AND r.report IS NOT NULL ORDER BY r.revision DESC LIMIT 1
+    )) ->> 'model', CASE WHEN e.${ends} THEN e.status END, ${tokens}
+  FROM new_events e JOIN tasks t ON t.uuid = ANY (ARRAY[e.task_uuid]) CROSS JOIN LATERAL (${used}) AS used
+  WHERE e.${ends} OR (e.status = 'interrupted' AND used.tokens IS NOT NULL);`
+
+const bookFirstLegs = bookEvents(
+  `CASE WHEN used.tokens IS NOT NULL THEN ARRAY[${
+    kinds.map((kind) => `(used.tokens ->> '${kind}')::bigint`).join(", ")
+  }] END`,
+  secondsOf("e.occurred_at - used.since"),
+  `SELECT coalesce(e.report -> 'tokens', (
+      SELECT r.report -> 'tokens' FROM task_events r WHERE r.task_uuid = e.task_uuid AND r.revision < e.revision
+        AND r.report -> 'tokens' IS NOT NULL ORDER BY r.revision DESC LIMIT 1
+    )) AS tokens, (
+      SELECT r.occurred_at FROM task_events r WHERE r.task_uuid = e.task_uuid AND r.revision = 1 AND r.status = 'processing'
+    ) AS since`
+)
+
+const bookLaterLegs = bookEvents(
+  "used.tokens",
+  "used.seconds",
+  `SELECT CASE WHEN count(tokens) > 0 THEN ARRAY[
+      ${kinds.map((kind) => `${mostOf(kind)} - ${mostOf(kind, before)}`).join(",\n      ")}
+    ] END AS tokens,
+    ${activeOf()} - CASE WHEN count(tokens)${before} > 0 THEN ${activeOf(before)} ELSE 0 END AS seconds
+  FROM (${legsOf("e.task_uuid", "e.revision")}) AS leg`
+)
+
+/**
+ * Books each end, and each interrupt of a task that has reported tokens: what is beyond the bookings before. Few tasks are interrupted, and
+ * without the sum over legs booking costs a third.
+ */
+const onEvents = `CASE (
+    SELECT max(CASE WHEN n.status <> 'interrupted' AND NOT n.${ends} THEN 0 WHEN EXISTS (
+        SELECT FROM task_events e WHERE e.task_uuid = n.task_uuid AND e.status = 'interrupted' AND e.revision < n.revision
+      ) THEN 2 ELSE 1 END) FROM new_events n
+  )
+  WHEN 2 THEN
+    ${bookLaterLegs}
+  WHEN 1 THEN
+    ${bookFirstLegs}
+  ELSE
+    NULL;
+  END CASE;`
+
+/**
+ * Events are booked from an outbox, which a trigger fills as they are written. The model is empty where the core named none. The costs of tasks have a row for each task with a priced booking: the sums by hour do
  * not tell what one task cost, and a later price does not change it.
  */
 export const tables: Tables = {
@@ -48,8 +123,7 @@ export const tables: Tables = {
     `CREATE TABLE usage_costs (
       task_uuid uuid PRIMARY KEY REFERENCES tasks ON DELETE CASCADE,
       cost numeric NOT NULL
-    )`
-  ], [
+    )`,
     // A price holds from its moment to the next one of its model; null ends it.
     `CREATE TABLE usage_prices (
       model text NOT NULL,
@@ -58,8 +132,22 @@ export const tables: Tables = {
       output numeric,
       cached numeric,
       PRIMARY KEY (model, since)
+    )`,
+    // In the order of the moments, so that booking finds the oldest rows without those that it has deleted. No index but that.
+    `CREATE TABLE usage_outbox (
+      task_uuid uuid NOT NULL,
+      revision integer NOT NULL,
+      assistant_id bigint NOT NULL,
+      booked_at timestamptz NOT NULL,
+      active_seconds bigint NOT NULL,
+      sub text NOT NULL,
+      model text,
+      ended text,
+      tokens bigint[],
+      PRIMARY KEY (booked_at, task_uuid, revision)
     )`
-  ]]
+  ]],
+  onEvents
 }
 
 const pricesOf = (prices: Prices | undefined) =>
@@ -193,22 +281,23 @@ const makeRead = ({ groupBy, order, step, sub }: Form) => {
   )
 }
 
-/** Numbers of `tasks.usage`: 6 to 10 are the booked tokens, and 11 the booked seconds. */
+/** The last leg of a task that lasts is not booked. */
 const ofTask = query(
   Schema.Struct({ ...TaskUsage.fields, isBooked: Schema.Boolean }),
-  `SELECT coalesce(usage[6], 0)::float8 AS "inputTokens", coalesce(usage[7], 0)::float8 AS "outputTokens",
-    coalesce(usage[8], 0)::float8 AS "totalTokens", coalesce(usage[9], 0)::float8 AS "cachedInputTokens",
-    coalesce(usage[10], 0)::float8 AS "reasoningTokens",
-    coalesce(usage[11], CASE WHEN completed_at IS NOT NULL THEN greatest(active_us, 0) / 1000000 END, 0)::float8
-      AS "activeSeconds",
+  `SELECT ${
+    ["input", "output", "total", "cachedInput", "reasoning"].map((field, index) =>
+      `${mostOf(kinds[index]!)}::float8 AS "${field}Tokens"`
+    ).join(", ")
+  }, ${activeOf()}::float8 AS "activeSeconds",
     (SELECT trim_scale(sum(cost))::text FROM (
       SELECT cost FROM usage_costs WHERE task_uuid = $1::uuid
       UNION ALL
       SELECT cost FROM (${entriesOf("usage_outbox")}) AS pending WHERE task_uuid = $1::uuid
     ) AS costs) AS cost,
-    usage IS NOT NULL AS "isMetered", completed_at IS NOT NULL AS "isFinal",
-    completed_at IS NOT NULL OR usage[11] IS NOT NULL AS "isBooked"
-  FROM tasks WHERE uuid = $1::uuid`
+    count(tokens) > 0 AS "isMetered", completed_at IS NOT NULL AS "isFinal",
+    completed_at IS NOT NULL OR count(tokens) > 0 AS "isBooked"
+  FROM tasks LEFT JOIN LATERAL (${legsOf("tasks.uuid", "2147483647")}) AS leg ON later > 0 OR completed_at IS NOT NULL
+  WHERE uuid = $1::uuid GROUP BY uuid`
 )
 
 const deleteBefore = deletionQuery("usage_hours", `hour < ${moment("$1")}`)

@@ -1,5 +1,5 @@
 /**
- * The store of usage. The core writes an outbox row for each interrupt and end; booking adds them to the sums by hour and deletes them in
+ * The store of usage. A trigger on the core's events writes an outbox row for each interrupt and end; booking adds them to the sums by hour and deletes them in
  * the same statement, so that each counts once. A read adds what is not booked yet.
  */
 import { Context, type Effect, Schema } from "effect"

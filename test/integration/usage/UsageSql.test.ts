@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Exit, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
@@ -7,10 +7,11 @@ import { fromValue } from "../../../src/domain/json/OpaqueJson.ts"
 import { TaskEvent } from "../../../src/domain/Task.ts"
 import { fromMicros, now, plus } from "../../../src/domain/Timestamp.ts"
 import { Changes } from "../../../src/services/signals/Changes.ts"
-import { BooksUsage } from "../../../src/services/store/BooksUsage.ts"
 import * as RevocationRepositorySql from "../../../src/services/store/revocations/RevocationRepositorySql.ts"
+import * as Migrations from "../../../src/services/store/schema/Migrations.ts"
 import * as TaskStoreSql from "../../../src/services/store/tasks/TaskStoreSql.ts"
 import { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
+import { encodeReport } from "../../../src/services/usage/UsageReport.ts"
 import * as UsageSql from "../../../src/services/usage/UsageSql.ts"
 import { UsageStore } from "../../../src/services/usage/UsageStore.ts"
 import * as Database from "../../kit/Database.ts"
@@ -21,7 +22,7 @@ import { layerFormats } from "../../kit/WebhookStoreContract.ts"
 layer(
   Layer.mergeAll(
     Layer.mergeAll(UsageSql.layer, TaskStoreSql.layer, RevocationRepositorySql.layer).pipe(
-      Layer.provide([layerFormats, Layer.succeed(BooksUsage, true)]),
+      Layer.provide(layerFormats),
       Layer.provideMerge(Database.layer),
       Layer.provideMerge(Changes.layer)
     ),
@@ -29,57 +30,72 @@ layer(
   )
 )("usage on Postgres", contract)
 
-const layerWrites = (booksUsage: boolean) =>
-  Layer.fresh(TaskStoreSql.layer).pipe(Layer.provide([Layer.succeed(BooksUsage, booksUsage), Changes.layer]))
-
 layer(
-  Layer.provideMerge(
-    Layer.mergeAll(UsageSql.layer, Changes.layer, SecureRandom.layerWebCrypto),
-    Database.layer
+  Layer.mergeAll(
+    Layer.mergeAll(UsageSql.layer, TaskStoreSql.layer).pipe(
+      Layer.provide(layerFormats),
+      Layer.provideMerge(Database.layer),
+      Layer.provideMerge(Changes.layer)
+    ),
+    SecureRandom.layerWebCrypto
   )
-)("without an extension that books usage", (it) => {
+)("the trigger of usage", (it) => {
   const turn = fromValue({})
-  const usageOf = (input: number) => ({
-    model: "m",
-    tokens: { input, output: 1, total: input + 1, cached: 0, reasoning: 0 }
-  })
+  const report = (input: number) =>
+    encodeReport({ model: "m", tokens: { input, output: 1, total: input + 1, cached: 0, reasoning: 0 } })
+  const completed = (input: number) => TaskEvent.cases.Completed.make({ turn, report: report(input) })
 
-  it.effect("nothing is written to the outbox, and what was reported meanwhile is booked once there is one", () =>
+  it.effect("writes nothing while its extension is off, and later counts what was reported meanwhile", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const [done, interrupted] = yield* Effect.gen(function*() {
-        const writes = yield* TaskWrites
-        const [done, interrupted] = [yield* stored(), yield* stored()]
-        const interrupt = TaskEvent.cases.Interrupted.make({
-          toolCalls: fromValue([call]),
-          state: null,
-          turn,
-          usage: usageOf(10)
-        })
-        const completed = TaskEvent.cases.Completed.make({ turn, usage: usageOf(10) })
-        assert.strictEqual((yield* writes.commit(done.uuid, completed, yield* now))._tag, "Applied")
-        assert.strictEqual((yield* writes.commit(interrupted.uuid, interrupt, yield* now))._tag, "Applied")
-        return [done, interrupted] as const
-      }).pipe(Effect.provide(layerWrites(false)))
+      const writes = yield* TaskWrites
+      const store = yield* UsageStore
+      const [done, interrupted] = [yield* stored(), yield* stored()]
+      const interrupt = TaskEvent.cases.Interrupted.make({
+        toolCalls: fromValue([call]),
+        state: null,
+        turn,
+        report: report(10)
+      })
+      yield* Layer.build(Migrations.enableReaders({ usage: false }))
+      assert.strictEqual((yield* writes.commit(done.uuid, completed(10), yield* now))._tag, "Applied")
+      yield* Layer.build(Layer.fresh(Migrations.enableReaders({ usage: true })))
       assert.isEmpty(yield* sql`SELECT FROM usage_outbox`)
 
-      const store = yield* UsageStore
-      yield* Effect.gen(function*() {
-        const writes = yield* TaskWrites
-        yield* writes.commit(interrupted.uuid, yield* eventOf("ToolResultsSubmitted"), yield* now)
-        const completed = TaskEvent.cases.Completed.make({ turn, usage: usageOf(30) })
-        yield* writes.commit(interrupted.uuid, completed, yield* now)
-      }).pipe(Effect.provide(layerWrites(true)))
+      assert.strictEqual((yield* writes.commit(interrupted.uuid, interrupt, yield* now))._tag, "Applied")
+      yield* writes.commit(interrupted.uuid, yield* eventOf("ToolResultsSubmitted"), yield* now)
+      yield* writes.commit(interrupted.uuid, completed(30), yield* now)
       assert.deepStrictEqual((yield* store.book(10)).map(({ inputTokens }) => inputTokens), [30])
       assert.strictEqual((yield* store.ofTask(interrupted.uuid))?.inputTokens, 30)
-      assert.strictEqual((yield* store.ofTask(done.uuid))?.inputTokens, 0)
+    }))
+
+  it.effect("sees the task as the events left it, and fails the commit when it fails", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const writes = yield* TaskWrites
+      const seen = "CREATE TABLE seen (revision integer, status text, turn text, error text)"
+      const onEvents = `INSERT INTO seen SELECT t.revision, t.status, u.turn, t.error FROM new_events e
+        JOIN tasks t ON t.uuid = e.task_uuid AND t.revision = e.revision JOIN task_turns u ON u.task_uuid = t.uuid;`
+      const extension = { name: "watcher", migrations: [[seen]], onEvents }
+      yield* TestClock.withLive(Layer.build(Migrations.layer([extension])))
+      const failed = TaskEvent.cases.Failed.make({ error: "broken", turn })
+      yield* writes.commit((yield* stored()).uuid, failed, yield* now)
+      assert.deepStrictEqual(yield* sql`SELECT * FROM seen`, [
+        { revision: 1, status: "failed", turn: "{}", error: "broken" }
+      ])
+      yield* sql`DROP TABLE seen`
+      const last = yield* stored()
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(writes.commit(last.uuid, failed, yield* now))))
+      assert.isEmpty(yield* sql`SELECT FROM task_events WHERE task_uuid = ${last.uuid}`)
+      yield* sql`DROP TRIGGER async_task_service_watcher ON task_events`
+      assert.strictEqual((yield* writes.commit(last.uuid, failed, yield* now))._tag, "Applied")
     }))
 })
 
 layer(
   Layer.mergeAll(
     Layer.mergeAll(UsageSql.layer, TaskStoreSql.layer).pipe(
-      Layer.provide([layerFormats, Layer.succeed(BooksUsage, true)]),
+      Layer.provide(layerFormats),
       Layer.provideMerge(Database.layer),
       Layer.provideMerge(Changes.layer)
     ),
@@ -98,7 +114,7 @@ layer(
     Effect.gen(function*() {
       const task = yield* stored()
       const tokens = { input: 1_000_000, output: 0, total: 1_000_000, cached: 0, reasoning: 0 }
-      const completed = TaskEvent.cases.Completed.make({ turn: fromValue({}), usage: { model, tokens } })
+      const completed = TaskEvent.cases.Completed.make({ turn: fromValue({}), report: encodeReport({ model, tokens }) })
       const writes = yield* TaskWrites
       assert.strictEqual((yield* writes.commit(task.uuid, completed, yield* now))._tag, "Applied")
       yield* TestClock.adjust("1 second")

@@ -18,6 +18,7 @@ import type { TaskRetention } from "../../../src/services/store/tasks/TaskRetent
 import { TaskRetention as Retention } from "../../../src/services/store/tasks/TaskRetention.ts"
 import { type NewTask, TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
 import { type Amounts, decode } from "../../../src/services/usage/Usage.ts"
+import { encodeReport } from "../../../src/services/usage/UsageReport.ts"
 import { UsageStore } from "../../../src/services/usage/UsageStore.ts"
 import { call, eventOf, newRunId, stored, uuid } from "../StoredTasks.ts"
 
@@ -75,10 +76,10 @@ const withUsage = (event: TaskEvent, report: Usage.Reported | null): TaskEvent =
   switch (event._tag) {
     case "Progressed":
     case "Completed":
-      return { ...event, turn, usage: report }
+      return { ...event, turn, report: encodeReport(report) }
     case "Interrupted":
     case "Failed":
-      return { ...event, turn: report === null ? null : turn, usage: report }
+      return { ...event, turn: report === null ? null : turn, report: encodeReport(report) }
     default:
       return event
   }
@@ -103,7 +104,7 @@ const follow = (model: Model, event: TaskEvent, report: Usage.Reported | null, a
   if (model.status === "processing" && status !== "processing") model.active += at - model.since
   if (model.status !== "processing" && status === "processing") model.since = at
   model.status = status
-  if ("usage" in event && report !== null) model.reported = report.tokens ?? model.reported
+  if ("report" in event && report !== null) model.reported = report.tokens ?? model.reported
   if (!isTerminal(status) && (status !== "interrupted" || model.reported === null)) return
   model.hasBooking = true
   const { booked, reported } = model
@@ -229,7 +230,7 @@ export const contract = (it: UsageTests) => {
       const leg = (tokens: Usage.Tokens) => ({ model: "m", tokens })
       yield* writes.commit(task.uuid, yield* eventOf("Accepted"), yield* at(0))
       const interrupt = (usage: Usage.Reported) =>
-        Event.cases.Interrupted.make({ toolCalls: fromValue([call]), state: null, turn, usage })
+        Event.cases.Interrupted.make({ toolCalls: fromValue([call]), state: null, turn, report: encodeReport(usage) })
       yield* writes.commit(task.uuid, interrupt(leg(tokensOf(10, 1))), yield* at(0.5))
       const resume = yield* eventOf("ToolResultsSubmitted")
       yield* writes.commit(task.uuid, resume, yield* at(1))
@@ -238,7 +239,7 @@ export const contract = (it: UsageTests) => {
       yield* writes.commit(task.uuid, yield* eventOf("ToolResultsSubmitted"), yield* at(60))
       yield* writes.commit(
         task.uuid,
-        Event.cases.Completed.make({ turn, usage: leg(tokensOf(100, 10)) }),
+        Event.cases.Completed.make({ turn, report: encodeReport(leg(tokensOf(100, 10))) }),
         yield* at(61.5)
       )
       const { buckets } = yield* read(sub, {
@@ -271,7 +272,7 @@ export const contract = (it: UsageTests) => {
         const at = yield* now
         yield* writes.commit(
           task.uuid,
-          Event.cases.Completed.make({ turn, usage: { model: null, tokens: tokensOf(5, 5) } }),
+          Event.cases.Completed.make({ turn, report: encodeReport({ model: null, tokens: tokensOf(5, 5) }) }),
           at
         )
         return task
@@ -303,7 +304,7 @@ export const contract = (it: UsageTests) => {
       const store = yield* UsageStore
       const task = yield* stored()
       const fence = { runId: yield* newRunId }
-      const event = Event.cases.Completed.make({ turn, usage: { model: "m", tokens: tokensOf(1, 1) } })
+      const event = Event.cases.Completed.make({ turn, report: encodeReport({ model: "m", tokens: tokensOf(1, 1) }) })
       assert.strictEqual((yield* writes.commit(task.uuid, event, yield* now, fence))._tag, "Superseded")
       assert.isNull(yield* store.ofTask(task.uuid))
       assert.strictEqual((yield* read(task.principal.sub, {})).totals.totalTokens, 0)

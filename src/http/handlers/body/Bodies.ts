@@ -6,7 +6,7 @@ import * as Limits from "../../../domain/Limits.ts"
 import { CreateTaskBody, toCreateTask } from "../../../domain/TaskRequest.ts"
 import { RerunBody, toOverrides } from "../../../domain/TaskRerun.ts"
 import { toToolResults } from "../../../domain/ToolCall.ts"
-import * as Usage from "../../../domain/Usage.ts"
+import type { TurnReport } from "../../../services/store/TurnReport.ts"
 import { CancelBody, RedeliverBody, ToolResultsBody } from "../../contract/TaskSchemas.ts"
 import { RevokeBody, TokenBody } from "../../contract/TokenSchemas.ts"
 import { kind } from "./JsonBody.ts"
@@ -22,21 +22,17 @@ export const cancel = kind(CancelBody, { whenEmpty: {}, to: ({ reason }) => ({ r
 export const redeliver = kind(RedeliverBody, { whenEmpty: {}, to: identity })
 
 const { captured } = JsonShape
-/** The ids are known of an event that is too long to be kept. The usage is found while the turn is scanned. */
-const envelope = JsonShape.object({
-  task_id: captured,
-  run_id: captured,
-  event_id: captured,
-  type: captured,
-  turn: Usage.shape
-})
+/** The ids are known of an event that is too long to be kept. */
+const envelope = { task_id: captured, run_id: captured, event_id: captured, type: captured }
 
-export const coreEvent = kind(CoreEvent, {
-  maxBytes: Limits.coreEventBytes,
-  shape: (shape) => JsonShape.merge(shape, envelope),
-  to: (event, body) =>
-    toReport(event, body === undefined ? undefined : () => Usage.read(body.found.field("turn"), body.bytes))
-})
+/** What an extension reads from the turn is found while the event is scanned. */
+export const coreEvent = (report: TurnReport | undefined) =>
+  kind(CoreEvent, {
+    maxBytes: Limits.coreEventBytes,
+    shape: (shape) =>
+      JsonShape.merge(shape, JsonShape.object(report === undefined ? envelope : { ...envelope, turn: report.shape })),
+    to: (event, body) => toReport(event, report && body && (() => report.read(body.found.field("turn"), body.bytes)))
+  })
 
 export const revokeTokens = kind(RevokeBody, { to: identity })
 

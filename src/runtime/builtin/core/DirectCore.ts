@@ -9,6 +9,7 @@ import type { RunRequest } from "../../../domain/TaskRequest.ts"
 import * as Bodies from "../../../http/handlers/body/Bodies.ts"
 import { bytesOf, decodeBytes } from "../../../http/handlers/body/JsonBody.ts"
 import type { CoreCalls, Run } from "../../../services/core/CoreClient.ts"
+import { TurnReport } from "../../../services/store/TurnReport.ts"
 import type { Tasks } from "../../../services/tasks/Tasks.ts"
 import type { Backend } from "../Backend.ts"
 import * as BuiltinCore from "./BuiltinCore.ts"
@@ -45,13 +46,16 @@ const toRun = (run: Run): DirectRun => {
 const unwanted = Effect.succeed<BuiltinCore.Receipt>("unwanted")
 
 /** Events have the checks and bounds of those of any other core. */
-const makeReport = (tasks: Effect.Effect<ReportToTasks>): BuiltinCore.Report<DirectRun> =>
+const makeReport = (
+  tasks: Effect.Effect<ReportToTasks>,
+  coreEvent: ReturnType<typeof Bodies.coreEvent>
+): BuiltinCore.Report<DirectRun> =>
   Effect.fnUntraced(function*(run, event): Effect.fn.Return<BuiltinCore.Receipt, BuiltinCore.NotReported> {
     if (run.isLarge) yield* Effect.yieldNow
     const bytes = bytesOf(event)
     const isTooLarge = bytes.length > Limits.coreEventBytes
     if (isLarge(bytes)) yield* Effect.yieldNow
-    const decoded = isTooLarge ? undefined : yield* Effect.result(decodeBytes(Bodies.coreEvent, bytes))
+    const decoded = isTooLarge ? undefined : yield* Effect.result(decodeBytes(coreEvent, bytes))
     if (decoded !== undefined && Result.isFailure(decoded)) {
       yield* Effect.logError("an event of the built-in core is not valid", decoded.failure.errors)
       return "invalid"
@@ -80,7 +84,7 @@ const makeReport = (tasks: Effect.Effect<ReportToTasks>): BuiltinCore.Report<Dir
 
 /** `tasks` waits until the service can record events. */
 export const make = Effect.fnUntraced(function*(backend: Backend, tasks: Effect.Effect<ReportToTasks>) {
-  const core = yield* BuiltinCore.make({ backend, report: makeReport(tasks) })
+  const core = yield* BuiltinCore.make({ backend, report: makeReport(tasks, Bodies.coreEvent(yield* TurnReport)) })
   const calls: CoreCalls = {
     start: Effect.fnUntraced(function*(run) {
       if (isLargeRun(run)) yield* Effect.yieldNow

@@ -11,6 +11,7 @@ import { duration, optional, parsed, type Values } from "../../../services/setti
 import { CurrentPrices, Prices } from "../../../services/usage/Prices.ts"
 import * as UsageBooking from "../../../services/usage/UsageBooking.ts"
 import * as UsageLink from "../../../services/usage/UsageLink.ts"
+import { turnReport } from "../../../services/usage/UsageReport.ts"
 import * as UsageSql from "../../../services/usage/UsageSql.ts"
 import { type Extension, type ExtensionLayer, OwnConnections } from "../../Extension.ts"
 
@@ -66,5 +67,5 @@ export const extension: Extension = {
     rpc: UsageRpc
   },
   tables: UsageSql.tables,
-  booksUsage: true
+  turnReport
 }

@@ -5,6 +5,7 @@ import { UsageApi, UsageGroup } from "../../../http/contract/UsageApi.ts"
 import * as Handlers from "../../../http/usage/UsageHandlers.ts"
 import * as UsageLink from "../../../services/usage/UsageLink.ts"
 import * as UsageMemory from "../../../services/usage/UsageMemory.ts"
+import { turnReport } from "../../../services/usage/UsageReport.ts"
 import type { TestExtension } from "../../Extension.ts"
 
 export const extension: TestExtension = {
@@ -14,5 +15,6 @@ export const extension: TestExtension = {
     Layer.provide(UsageMemory.layer)
   ),
   taskLink: Effect.provide(UsageLink.make, UsageMemory.layer),
-  routes: { routes: Object.values(UsageGroup.endpoints), publicGroup: UsageGroup }
+  routes: { routes: Object.values(UsageGroup.endpoints), publicGroup: UsageGroup },
+  turnReport
 }

@@ -19,27 +19,6 @@ const webhookQueues = [
   `CREATE INDEX webhook_origins_proven ON webhook_origins (proven_at)`
 ]
 
-/**
- * What the core reported of usage. `active_us` is the time in processing in microseconds, less the moment when it began while it lasts.
- * `usage` has the tokens of the last report (input, output, total, cached, reasoning), those that were booked, and the booked seconds,
- * which are null before the first booking.
- */
-const usageColumns = ["active_us bigint", "usage bigint[]", "model text"]
-
-/** The outbox of usage: one row for each interrupt with usage and each end, in the order of the moments. */
-const usageOutbox = `CREATE TABLE usage_outbox (
-    task_uuid uuid NOT NULL,
-    revision integer NOT NULL,
-    assistant_id bigint NOT NULL,
-    booked_at timestamptz NOT NULL,
-    active_seconds bigint NOT NULL,
-    sub text NOT NULL,
-    model text,
-    ended text,
-    tokens bigint[],
-    PRIMARY KEY (booked_at, task_uuid, revision)
-  )`
-
 export const statements: ReadonlyArray<string> = [
   // Without CHECKs: Postgres parses and prepares them for each statement that writes. Narrow, because large texts have tables of their own. Status changes are never HOT updates, because partial indexes depend on the
   // status: room in the pages would be of no use.
@@ -67,8 +46,7 @@ export const statements: ReadonlyArray<string> = [
     -- Of a run that reports nothing: null unless it gave a sign of life that changed nothing else, or was handed over again.
     silence_from timestamptz,
     silent_since timestamptz,
-    hand_overs integer,
-    ${usageColumns.join(",\n    ")}
+    hand_overs integer
   )`,
   // With a condition that no other index has, or the planner takes that of the deadlines for it.
   `CREATE INDEX tasks_active_of_user ON tasks (sub) WHERE ${notEnded}`,
@@ -112,10 +90,15 @@ export const statements: ReadonlyArray<string> = [
     status text NOT NULL,
     occurred_at timestamptz NOT NULL,
     core_event_id text,
+    -- What an extension read from the turn of the event (\`TurnReport\`).
+    report jsonb,
     PRIMARY KEY (task_uuid, revision)
   )`,
   `CREATE UNIQUE INDEX task_events_core_event_id ON task_events (task_uuid, core_event_id)
     WHERE core_event_id IS NOT NULL AND ${isLive}`,
+
+  // The extensions that read events as they are written. A trigger of one that is not enabled does nothing.
+  `CREATE TABLE task_event_readers (extension text PRIMARY KEY, is_enabled boolean NOT NULL)`,
 
   // The outbox of stop requests to the core.
   `CREATE TABLE core_stops (
@@ -126,8 +109,6 @@ export const statements: ReadonlyArray<string> = [
     due_at timestamptz NOT NULL
   )`,
   `CREATE INDEX core_stops_due ON core_stops (due_at)`,
-
-  usageOutbox,
 
   // Claimed in the transaction of their request's change.
   `CREATE TABLE idempotency_keys (

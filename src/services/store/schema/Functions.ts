@@ -4,7 +4,19 @@
  * runs, which costs more than a row. They are called with named arguments, so that from 0.1.0 on nodes of the release before can still call
  * them: a new argument has a default, and a function that another one replaces stays for a release.
  */
+import { Duration, Record } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
+import {
+  isTerminal,
+  needsValidToken,
+  sourcesOf,
+  stopReasonOf,
+  targetOf,
+  TaskEvent,
+  type TaskEventTag,
+  TaskStatus
+} from "../../../domain/Task.ts"
+import { sendsWebhook } from "../../../domain/Webhook.ts"
 import { labelOf } from "../tasks/ListStatement.ts"
 import { given, isLive, notEnded } from "../tasks/TaskColumns.ts"
 
@@ -113,35 +125,61 @@ const applied = "generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'Applie
 
 const isKept = `octet_length(r.request) <= ${Limits.keptRequestBytes}`
 
+const events = Record.keys(TaskEvent.cases)
+
+/** The SQL that tells whether a value is one of these. */
+const isOneOf = (value: string, names: ReadonlyArray<string>) => `${value} = ANY ('{${names.join()}}')`
+
+/** The SQL of a function of the event's type: null for the types for which it has no result. */
+const caseOf = (of: (event: TaskEventTag) => string | undefined) => {
+  const results = Map.groupBy(events.filter((event) => of(event) !== undefined), of)
+  const arms = [...results].map(([result, types]) => `WHEN ${isOneOf("p_type[n]", types)} THEN '${result}'`)
+  return `CASE ${arms.join(" ")} END`
+}
+
+const stopping = events.filter((event) => stopReasonOf(event) !== undefined)
+const endStatuses = TaskStatus.literals.filter(isTerminal)
+const keyTtl = Duration.toSeconds(Limits.idempotencyKeyTtl)
+
+/** The statuses and events of `Task.transitions`, in pairs. */
+const transitions = events.flatMap((event) => sourcesOf(event).map((status) => `"${status} ${event}"`))
+
+/** The event that may be recorded together with the next one, before it. */
+const first = "Accepted"
+const [processing, interrupted] = [targetOf(first), targetOf("Interrupted")]
+
 /**
- * Writes an event for each of different tasks, after a first one if that applies: a first event that does not apply is left out. The locks
- * come first, because a statement does not see what others committed while it waited. No task gets an event before its
- * creation has committed, so that none appears between the two.
+ * Writes an event for each of different tasks, after its acceptance where that is recorded too and applies. The rules are those of
+ * `domain/Task`. The locks come first, because a statement does not see what others committed while it waited. No task gets an event before
+ * its creation has committed, so that none appears between the two. The events come last: what reads them as they are inserted sees what
+ * they made of the tasks.
  */
 const commitTasks = `CREATE FUNCTION commit_tasks(
-  p_uuid uuid[], p_run_id uuid[], p_core_event_id text[], p_at timestamptz[],
-  p_type text[], p_sources text[], p_target text[], p_is_terminal boolean[], p_needs_token boolean[],
-  p_sends_webhook boolean[], p_stop_reason text[], p_error text[], p_pending_tool_calls text[], p_turn text[],
-  p_core_state text[], p_new_run_id uuid[], p_tool_results text[], p_user_token text[], p_token_id text[],
-  p_token_issued_at timestamptz[], p_key text[], p_fingerprint text[], p_key_expires_at timestamptz[],
-  p_first_type text[], p_first_sources text[], p_first_target text[], p_model text[], p_tokens text[],
-  p_books_usage boolean[]
+  p_uuid uuid[], p_run_id uuid[], p_core_event_id text[], p_at timestamptz[], p_type text[], p_records_acceptance boolean[],
+  p_error text[], p_pending_tool_calls text[], p_turn text[], p_report text[], p_core_state text[],
+  p_new_run_id uuid[], p_tool_results text[], p_user_token text[], p_token_id text[], p_token_issued_at timestamptz[],
+  p_key text[], p_fingerprint text[]
 ) RETURNS TABLE (outcome text, head tasks, has_first boolean) ${byIndex} AS $$
 #variable_conflict use_column
 DECLARE
   outcomes text[];
+  targets text[];
+  ends boolean[];
   firsts boolean[];
   revisions integer[];
   signs boolean[];
   has_callback boolean;
 BEGIN
   PERFORM FROM tasks t WHERE t.uuid = ANY (p_uuid) ORDER BY t.uuid FOR NO KEY UPDATE;
-  SELECT array_agg(decided.outcome ORDER BY n), array_agg(is_first ORDER BY n), array_agg(next_revision ORDER BY n),
-    array_agg(is_sign ORDER BY n), coalesce(bool_or(callback_url IS NOT NULL AND decided.outcome = 'Applied'), false)
-  INTO outcomes, firsts, revisions, signs, has_callback
+  SELECT array_agg(decided.outcome ORDER BY n), array_agg(target ORDER BY n),
+    array_agg(${isOneOf("target", endStatuses)} ORDER BY n), array_agg(is_first ORDER BY n),
+    array_agg(next_revision ORDER BY n), array_agg(is_sign ORDER BY n),
+    coalesce(bool_or(callback_url IS NOT NULL AND decided.outcome = 'Applied'), false)
+  INTO outcomes, targets, ends, firsts, revisions, signs, has_callback
   FROM (
     SELECT n, is_first, t.callback_url, t.revision + CASE WHEN is_first THEN 2 ELSE 1 END AS next_revision,
-      p_core_event_id[n] IS NOT NULL AND t.status = 'processing' AND t.run_id = p_run_id[n] AS is_sign, CASE
+      ${caseOf(targetOf)} AS target,
+      p_core_event_id[n] IS NOT NULL AND t.status = '${processing}' AND t.run_id = p_run_id[n] AS is_sign, CASE
       WHEN t.uuid IS NULL THEN 'Unknown'
       WHEN t.completed_at IS NOT NULL THEN
         -- The index does not have the last event of a task.
@@ -151,8 +189,8 @@ BEGIN
         ) OR was_recorded THEN 'NoEffect' ELSE 'Superseded' END
       WHEN was_recorded THEN 'NoEffect'
       WHEN t.run_id <> p_run_id[n] THEN 'Superseded'
-      WHEN (CASE WHEN is_first THEN p_first_target[n] ELSE t.status END) <> ALL (p_sources[n]::text[]) THEN 'NoEffect'
-      WHEN p_needs_token[n] AND (
+      WHEN (CASE WHEN is_first THEN '${processing}' ELSE t.status END) || ' ' || p_type[n] <> ALL ('{${transitions.join()}}') THEN 'NoEffect'
+      WHEN (p_records_acceptance[n] OR ${isOneOf("p_type[n]", events.filter(needsValidToken))}) AND (
         (SELECT true FROM token_revocations r WHERE r.token_id = t.token_id LIMIT 1) OR (
           SELECT true FROM token_revocations r WHERE r.sub = t.sub
             AND (t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before) LIMIT 1)
@@ -161,7 +199,7 @@ BEGIN
     FROM unnest(p_uuid) WITH ORDINALITY AS wanted (uuid, n)
     LEFT JOIN LATERAL (SELECT * FROM tasks t WHERE t.uuid = wanted.uuid LIMIT 1) AS t ON true
     CROSS JOIN LATERAL (
-      SELECT p_first_type[n] IS NOT NULL AND coalesce(t.status = ANY (p_first_sources[n]::text[]), false) AS is_first, (
+      SELECT p_records_acceptance[n] AND coalesce(${isOneOf("t.status", sourcesOf(first))}, false) AS is_first, (
         SELECT true FROM task_events e WHERE e.task_uuid = t.uuid AND e.core_event_id = p_core_event_id[n]
           AND e.${isLive} LIMIT 1
       ) AS was_recorded
@@ -181,12 +219,12 @@ BEGIN
     UPDATE webhook_deliveries d
     SET turn = coalesce((SELECT u.turn FROM task_turns u WHERE u.task_uuid = p_uuid[n]), 'null')
     FROM ${applied} AND p_turn[n] IS NOT NULL
-      AND ${is("d.task_uuid", "p_uuid[n]")} AND d.status = 'interrupted' AND d.turn IS NULL;
+      AND ${is("d.task_uuid", "p_uuid[n]")} AND d.status = '${interrupted}' AND d.turn IS NULL;
     INSERT INTO webhook_deliveries (
       task_uuid, revision, status, sub, url, origin, is_proven, pending_tool_calls, signed, callback_secret, created_at,
       due_at
     )
-    SELECT t.uuid, revisions[n], p_target[n], t.sub, t.callback_url, target.origin,
+    SELECT t.uuid, revisions[n], targets[n], t.sub, t.callback_url, target.origin,
       EXISTS (SELECT FROM webhook_origins o WHERE o.origin = target.origin),
       p_pending_tool_calls[n], r.callback_secret IS NOT NULL, r.callback_secret, p_at[n], p_at[n]
     FROM generate_subscripts(p_uuid, 1) AS n JOIN tasks t ON ${is("t.uuid", "p_uuid[n]")}
@@ -194,92 +232,54 @@ BEGIN
     CROSS JOIN LATERAL (
       SELECT regexp_replace(t.callback_url, E'^(\\\\w+://)(?:[^/?#]*@)?([^/?#]*).*$', E'\\\\1\\\\2') AS origin
     ) AS target
-    WHERE outcomes[n] = 'Applied' AND p_sends_webhook[n] AND t.callback_url IS NOT NULL;
+    WHERE outcomes[n] = 'Applied' AND ${isOneOf("targets[n]", TaskStatus.literals.filter(sendsWebhook))}
+      AND t.callback_url IS NOT NULL;
   END IF;
-  INSERT INTO task_events (task_uuid, revision, type, status, occurred_at, core_event_id)
-  SELECT p_uuid[n], revisions[n] - 1, p_first_type[n], p_first_target[n], p_at[n], NULL FROM ${applied} AND firsts[n]
-  UNION ALL
-  SELECT p_uuid[n], revisions[n], p_type[n], p_target[n], p_at[n], p_core_event_id[n] FROM ${applied};
   IF ${hasAny("p_turn")} THEN
     INSERT INTO task_turns (task_uuid, turn)
     SELECT p_uuid[n], p_turn[n] FROM ${applied} AND p_turn[n] IS NOT NULL
     ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn;
   END IF;
-  IF 'interrupted' = ANY (p_target) OR true = ANY (p_is_terminal) OR ${hasAny("p_new_run_id")} THEN
+  IF '${interrupted}' = ANY (targets) OR true = ANY (ends) OR ${hasAny("p_new_run_id")} THEN
     UPDATE task_requests r SET
-      user_token = CASE WHEN p_is_terminal[n] THEN '' ELSE coalesce(p_user_token[n], r.user_token) END,
-      callback_secret = CASE WHEN NOT p_is_terminal[n] THEN r.callback_secret END,
-      core_state = CASE WHEN p_target[n] = 'interrupted' THEN p_core_state[n] WHEN NOT p_is_terminal[n] THEN r.core_state END,
+      user_token = CASE WHEN ends[n] THEN '' ELSE coalesce(p_user_token[n], r.user_token) END,
+      callback_secret = CASE WHEN NOT ends[n] THEN r.callback_secret END,
+      core_state = CASE WHEN targets[n] = '${interrupted}' THEN p_core_state[n] WHEN NOT ends[n] THEN r.core_state END,
       tool_results = p_tool_results[n]
     FROM ${applied} AND ${is("r.task_uuid", "p_uuid[n]")}
-      AND (p_target[n] = 'interrupted' OR p_new_run_id[n] IS NOT NULL OR (p_is_terminal[n] AND ${isKept}));
-    DELETE FROM task_requests r USING ${applied} AND ${
-  is("r.task_uuid", "p_uuid[n]")
-} AND p_is_terminal[n] AND NOT ${isKept};
+      AND (targets[n] = '${interrupted}' OR p_new_run_id[n] IS NOT NULL OR (ends[n] AND ${isKept}));
+    DELETE FROM task_requests r USING ${applied} AND ${is("r.task_uuid", "p_uuid[n]")} AND ends[n] AND NOT ${isKept};
   END IF;
-  IF ${hasAny("p_stop_reason")} THEN
+  IF p_type && '{${stopping.join()}}' THEN
     INSERT INTO core_stops (run_id, task_uuid, reason, due_at)
-    SELECT t.run_id, t.uuid, p_stop_reason[n], p_at[n] FROM tasks t, ${applied}
-      AND ${is("t.uuid", "p_uuid[n]")} AND p_stop_reason[n] IS NOT NULL
+    SELECT t.run_id, t.uuid, ${caseOf(stopReasonOf)}, p_at[n] FROM tasks t, ${applied}
+      AND ${is("t.uuid", "p_uuid[n]")} AND ${isOneOf("p_type[n]", stopping)}
     ON CONFLICT DO NOTHING;
   END IF;
   IF ${hasAny("p_key")} THEN
     INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
-    SELECT t.sub, p_key[n], p_fingerprint[n], t.uuid, p_key_expires_at[n] FROM tasks t, ${applied}
+    SELECT t.sub, p_key[n], p_fingerprint[n], t.uuid, p_at[n] + interval '${keyTtl} seconds' FROM tasks t, ${applied}
       AND ${is("t.uuid", "p_uuid[n]")} AND p_key[n] IS NOT NULL
     ON CONFLICT (sub, key) DO UPDATE SET
       fingerprint = EXCLUDED.fingerprint, task_uuid = EXCLUDED.task_uuid, expires_at = EXCLUDED.expires_at;
   END IF;
 
-  RETURN QUERY WITH timed AS (
-    SELECT t.uuid, t.sub, t.assistant_id, t.model, n, coalesce(p_tokens[n]::bigint[], t.usage[1:5]) AS reported, t.usage[6:11] AS booked, CASE
-      WHEN t.status = 'processing' AND p_target[n] <> 'processing'
-        THEN t.active_us + (extract(epoch FROM p_at[n]) * 1000000)::bigint
-      WHEN t.status <> 'processing' AND p_target[n] = 'processing'
-        THEN coalesce(t.active_us, 0) - (extract(epoch FROM p_at[n]) * 1000000)::bigint
-      ELSE t.active_us END AS active,
-      p_books_usage[n] AND (
-        p_is_terminal[n] OR (p_target[n] = 'interrupted' AND (p_tokens[n] IS NOT NULL OR t.usage IS NOT NULL))
-      ) AS is_booked
-    FROM tasks t, ${applied} AND ${is("t.uuid", "p_uuid[n]")} ${once}
-  ), counted AS MATERIALIZED (
-    SELECT *, CASE WHEN is_booked AND reported IS NOT NULL THEN ARRAY[
-        greatest(reported[1] - coalesce(booked[1], 0), 0), greatest(reported[2] - coalesce(booked[2], 0), 0),
-        greatest(reported[3] - coalesce(booked[3], 0), 0), greatest(reported[4] - coalesce(booked[4], 0), 0),
-        greatest(reported[5] - coalesce(booked[5], 0), 0)
-      ] END AS more,
-      greatest(active / 1000000 - coalesce(booked[6], 0), 0) AS more_seconds
-    FROM timed
-  ), written AS (
+  RETURN QUERY WITH written AS (
     UPDATE tasks t SET
-      status = p_target[n],
+      status = targets[n],
       revision = revisions[n],
       turn_revision = CASE WHEN p_turn[n] IS NULL THEN t.turn_revision ELSE revisions[n] END,
       error = p_error[n],
       pending_tool_calls = p_pending_tool_calls[n],
-      completed_at = CASE WHEN p_is_terminal[n] THEN p_at[n] END,
+      completed_at = CASE WHEN ends[n] THEN p_at[n] END,
       run_id = coalesce(p_new_run_id[n], t.run_id),
       resumed_at = CASE WHEN p_new_run_id[n] IS NOT NULL THEN p_at[n] END,
       silence_from = NULL,
       silent_since = NULL,
       hand_overs = NULL,
-      active_us = active,
-      usage = CASE WHEN reported IS NOT NULL THEN reported || CASE
-        WHEN is_booked THEN ARRAY[
-          coalesce(booked[1], 0) + more[1], coalesce(booked[2], 0) + more[2], coalesce(booked[3], 0) + more[3],
-          coalesce(booked[4], 0) + more[4], coalesce(booked[5], 0) + more[5], coalesce(booked[6], 0) + more_seconds
-        ]
-        ELSE coalesce(booked, ARRAY[0, 0, 0, 0, 0, NULL]) END END,
-      model = CASE WHEN p_model[n] IS NULL AND p_tokens[n] IS NULL THEN t.model ELSE p_model[n] END,
       token_id = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_id ELSE p_token_id[n] END,
       token_issued_at = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_issued_at ELSE p_token_issued_at[n] END
-    FROM counted WHERE ${is("t.uuid", "counted.uuid")} RETURNING t AS head, n
-  ), outbox AS (
-    INSERT INTO usage_outbox (task_uuid, revision, assistant_id, booked_at, active_seconds, sub, model, ended, tokens)
-    SELECT uuid, revisions[n], assistant_id, p_at[n], more_seconds, sub,
-      CASE WHEN p_model[n] IS NULL AND p_tokens[n] IS NULL THEN model ELSE p_model[n] END,
-      CASE WHEN p_is_terminal[n] THEN p_target[n] END, more
-    FROM counted WHERE is_booked
+    FROM ${applied} AND ${is("t.uuid", "p_uuid[n]")} RETURNING t AS head, n
   )
   SELECT outcomes[n], head, firsts[n] FROM (
     SELECT n, head FROM written
@@ -288,6 +288,13 @@ BEGIN
     LEFT JOIN LATERAL (SELECT t AS head FROM tasks t WHERE t.uuid = p_uuid[n] LIMIT 1) AS other ON true
     WHERE outcomes[n] <> 'Applied'
   ) AS answered ORDER BY n;
+
+  IF 'Applied' = ANY (outcomes) THEN
+    INSERT INTO task_events (task_uuid, revision, type, status, occurred_at, core_event_id, report)
+    SELECT p_uuid[n], revisions[n] - 1, '${first}', '${processing}', p_at[n], NULL, NULL FROM ${applied} AND firsts[n]
+    UNION ALL
+    SELECT p_uuid[n], revisions[n], p_type[n], targets[n], p_at[n], p_core_event_id[n], p_report[n]::jsonb FROM ${applied};
+  END IF;
 END $$`
 
 /** Drops what has one of their names, whatever its arguments: the definitions follow. */

@@ -15,6 +15,12 @@ export interface Tables {
   readonly migrations: ReadonlyArray<ReadonlyArray<string>>
   /** Run after the migrations, whenever there was one. */
   readonly functions?: ReadonlyArray<string>
+  /**
+   * Statements in PL/pgSQL that read `new_events`, the rows of `task_events` that a commit inserts, at the end of its transaction: what they
+   * write is written if and only if the events are, and a fault in them fails every commit. `tasks` has what became of the tasks; of two
+   * events of one task it matches the last. They only run while the extension is enabled (`enableReaders`).
+   */
+  readonly onEvents?: string
 }
 
 /**
@@ -23,6 +29,38 @@ export interface Tables {
  * tables: statements of nodes lock it first.
  */
 const core: Tables = { name: "core", migrations: [statements], functions }
+
+const triggerPrefix = "async_task_service_"
+const triggerOf = (extension: string) => triggerPrefix + extension
+
+/** One call for each statement that inserts events. */
+const readerOf = (extension: string, onEvents: string) => [
+  `CREATE OR REPLACE FUNCTION ${triggerOf(extension)}() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF (SELECT is_enabled FROM task_event_readers WHERE extension = '${extension}') THEN
+      ${onEvents}
+    END IF;
+    RETURN NULL;
+  END $$`,
+  `CREATE OR REPLACE TRIGGER ${triggerOf(extension)} AFTER INSERT ON task_events REFERENCING NEW TABLE AS new_events
+    FOR EACH STATEMENT EXECUTE FUNCTION ${triggerOf(extension)}()`,
+  `INSERT INTO task_event_readers (extension, is_enabled) VALUES ('${extension}', true) ON CONFLICT DO NOTHING`
+]
+
+/** The triggers of extensions, as an array in SQL. */
+export const selectReaders = `ARRAY(
+  SELECT tgname::text FROM pg_trigger WHERE tgrelid = to_regclass('task_events') AND NOT tgisinternal
+    AND starts_with(tgname::text, '${triggerPrefix}') ORDER BY 1
+)`
+
+/** Of the triggers of a database, one that none of `extensions` has. It may fail each commit, so a start refuses it. */
+export const problemOfReaders = (triggers: ReadonlyArray<string>, extensions: ReadonlyArray<Tables>) => {
+  const known = new Set(extensions.filter(({ onEvents }) => onEvents !== undefined).map(({ name }) => triggerOf(name)))
+  const unknown = triggers.find((trigger) => !known.has(trigger))
+  return unknown &&
+    `the trigger ${unknown} on task_events belongs to an extension that this version does not have, and may fail`
+      + ` each change of a task: start a version with the extension, or write DROP TRIGGER ${unknown} ON task_events`
+}
 
 /** The version of the core's tables that `/readyz` requires. */
 export const latest = core.migrations.length
@@ -76,11 +114,12 @@ const isLockTimeout = (error: unknown): boolean =>
   SqlError.isSqlError(error) && error.reason._tag === "LockTimeoutError"
 
 /** The statements that bring tables from version `from` to the newest one. */
-const upgradeOf = ({ functions = [], migrations, name }: Tables, from: number) =>
+const upgradeOf = ({ functions = [], migrations, name, onEvents }: Tables, from: number) =>
   from >= migrations.length ? [] : [
     ...migrations.slice(from).flat(),
     `INSERT INTO ${ledger} (owner, version) SELECT '${name}', generate_series(${from + 1}, ${migrations.length})`,
-    ...functions
+    ...functions,
+    ...(onEvents === undefined ? [] : readerOf(name, onEvents))
   ]
 
 const migrate = Effect.fnUntraced(function*(extensions: ReadonlyArray<Tables>) {
@@ -111,3 +150,15 @@ const migrate = Effect.fnUntraced(function*(extensions: ReadonlyArray<Tables>) {
 export const layer = (
   extensions: ReadonlyArray<Tables> = []
 ): Layer.Layer<never, SqlError.SqlError, SqlClient.SqlClient> => Layer.effectDiscard(migrate(extensions))
+
+/** Makes the triggers of extensions read events, or not, as the settings of the node say that starts last. */
+export const enableReaders = (isEnabled: Readonly<Record<string, boolean>>) =>
+  Layer.effectDiscard(Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql.unsafe(
+      `INSERT INTO task_event_readers (extension, is_enabled) SELECT key, value::boolean FROM jsonb_each_text($1::text::jsonb)
+      ON CONFLICT (extension) DO UPDATE SET is_enabled = EXCLUDED.is_enabled
+      WHERE task_event_readers.is_enabled <> EXCLUDED.is_enabled`,
+      [JSON.stringify(isEnabled)]
+    )
+  }))

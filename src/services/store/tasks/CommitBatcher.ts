@@ -1,17 +1,15 @@
 /**
  * Group commit for events of tasks. `commit_tasks` locks and checks all rows, and then writes the events, the turns and the outbox
- * rows (webhook, stop). The rules of `domain/Task` are passed to it as parameters.
+ * rows (webhook, stop), by the rules of `domain/Task`.
  */
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import { isLarge } from "../../../domain/json/OpaqueJson.ts"
-import * as Limits from "../../../domain/Limits.ts"
-import { needsValidToken, sourcesOf, targetOf, type TaskEvent, TaskHead, type TaskId } from "../../../domain/Task.ts"
+import { type TaskEvent, TaskHead, type TaskId } from "../../../domain/Task.ts"
 import { changeOf, type TaskChange } from "../../../domain/TaskChange.ts"
-import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
+import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../../domain/Webhook.ts"
 import { Changes } from "../../signals/Changes.ts"
-import { BooksUsage } from "../BooksUsage.ts"
 import * as Batcher from "../sql/Batcher.ts"
 import {
   encode,
@@ -53,58 +51,33 @@ const Outcome = Schema.Union([
   })
 ])
 
-/** The event that may be recorded together with the next one, before it. */
-const first = "Accepted"
-
-const recordsFirst = ({ fence }: Event) => fence?.recordsAcceptance === true
-
-const array = (values: ReadonlyArray<string>) => `{${values.join()}}`
-
-const tokensOf = ({ usage }: TaskChange) => {
-  if (usage === null || usage.tokens === null) return null
-  const { cached, input, output, reasoning, total } = usage.tokens
-  return `{${input},${output},${total},${cached},${reasoning}}`
-}
-
-const makeCommit = (booksUsage: boolean) =>
-  makeStatement<Event, typeof Outcome>(
-    Outcome,
-    "commit_tasks",
-    `called.outcome, called.has_first AS "recordedAcceptance", (called.head).callback_url IS NOT NULL AS "hasCallback", ${
-      headColumnsOf("(called.head)")
-    }`,
-    {
-      uuid: { oid: uuid, of: ({ uuid }) => uuid },
-      run_id: { oid: uuid, of: ({ fence }) => fence?.runId },
-      core_event_id: { oid: text, of: ({ fence }) => fence?.coreEventId },
-      at: moment(({ at }) => at),
-      type: { oid: text, of: ({ event }) => event._tag },
-      sources: { oid: text, of: ({ event }) => array(sourcesOf(event._tag)) },
-      target: { oid: text, of: ({ change }) => change.status },
-      is_terminal: { oid: bool, of: ({ change }) => change.isTerminal },
-      needs_token: { oid: bool, of: (event) => needsValidToken(event.event._tag) || recordsFirst(event) },
-      sends_webhook: { oid: bool, of: ({ change }) => sendsWebhook(change.status) },
-      stop_reason: { oid: text, of: ({ change }) => change.stopReason },
-      error: { oid: text, of: ({ change }) => change.error },
-      pending_tool_calls: largeText(({ pendingToolCalls }) => pendingToolCalls),
-      turn: largeText(({ turn }) => turn),
-      core_state: largeText(({ coreState }) => coreState),
-      new_run_id: { oid: uuid, of: ({ change }) => change.run?.runId },
-      tool_results: largeText(({ toolResults }) => toolResults),
-      user_token: { oid: text, of: ({ change }) => change.run?.userToken },
-      token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
-      token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
-      key: { oid: text, of: ({ claim }) => claim?.key },
-      fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
-      key_expires_at: moment(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl)),
-      first_type: { oid: text, of: (event) => recordsFirst(event) ? first : null },
-      first_sources: { oid: text, of: (event) => recordsFirst(event) ? array(sourcesOf(first)) : null },
-      first_target: { oid: text, of: (event) => recordsFirst(event) ? targetOf(first) : null },
-      model: { oid: text, of: ({ change }) => change.usage?.model },
-      tokens: { oid: text, of: ({ change }) => tokensOf(change) },
-      books_usage: { oid: bool, of: () => booksUsage }
-    }
-  )
+const statement = makeStatement<Event, typeof Outcome>(
+  Outcome,
+  "commit_tasks",
+  `called.outcome, called.has_first AS "recordedAcceptance", (called.head).callback_url IS NOT NULL AS "hasCallback", ${
+    headColumnsOf("(called.head)")
+  }`,
+  {
+    uuid: { oid: uuid, of: ({ uuid }) => uuid },
+    run_id: { oid: uuid, of: ({ fence }) => fence?.runId },
+    core_event_id: { oid: text, of: ({ fence }) => fence?.coreEventId },
+    at: moment(({ at }) => at),
+    type: { oid: text, of: ({ event }) => event._tag },
+    records_acceptance: { oid: bool, of: ({ fence }) => fence?.recordsAcceptance === true },
+    error: { oid: text, of: ({ change }) => change.error },
+    pending_tool_calls: largeText(({ pendingToolCalls }) => pendingToolCalls),
+    turn: largeText(({ turn }) => turn),
+    report: { oid: text, of: ({ change }) => change.report },
+    core_state: largeText(({ coreState }) => coreState),
+    new_run_id: { oid: uuid, of: ({ change }) => change.run?.runId },
+    tool_results: largeText(({ toolResults }) => toolResults),
+    user_token: { oid: text, of: ({ change }) => change.run?.userToken },
+    token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
+    token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
+    key: { oid: text, of: ({ claim }) => claim?.key },
+    fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint }
+  }
+)
 
 /** Ids of tasks are not case-sensitive. */
 const lockOf = ({ uuid }: Event) => uuid.toLowerCase()
@@ -113,7 +86,6 @@ const lockOf = ({ uuid }: Event) => uuid.toLowerCase()
 export const make = Effect.gen(function*() {
   const { rows } = yield* makeQueries
   const { publish, webhooks } = yield* Changes
-  const statement = makeCommit(yield* BooksUsage)
 
   const run = Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
     const query = statement(events.some(isLarge))

@@ -24,7 +24,6 @@ interface Type {
 
 const types = {
   bigint: { oid: float8, as: (bound: string) => `${bound}::bigint`, read: (column: string) => `${column}::float8` },
-  "bigint[]": { oid: text, as: (bound: string) => `${bound}::bigint[]` },
   integer: { oid: int4 },
   text: { oid: text },
   timestamptz: { oid: float8, as: moment, read: micros },
@@ -69,9 +68,6 @@ export const columns = {
     type: "timestamptz",
     of: ({ principal: { issuedAt } }) => issuedAt === null ? null : fromMicros(issuedAt * 1_000_000)
   },
-  activeMicros: { name: "active_us", type: "bigint" },
-  usage: { name: "usage", type: "bigint[]" },
-  model: { name: "model", type: "text" },
   assistantId: { name: "assistant_id", type: "bigint", of: ({ assistantId }) => assistantId }
 } as const satisfies Record<string, Column>
 

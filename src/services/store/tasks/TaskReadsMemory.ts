@@ -90,7 +90,11 @@ export const layer = Layer.effect(
         ),
 
       eventsAfter: (uuid, revision, limit) =>
-        Effect.sync(() => (rows.get(uuid)?.events ?? []).filter((event) => event.revision > revision).slice(0, limit)),
+        Effect.sync(() =>
+          (rows.get(uuid)?.events ?? []).filter((event) => event.revision > revision).slice(0, limit).map(
+            Struct.omit(["report"])
+          )
+        ),
 
       pendingRun: (uuid) =>
         Effect.sync(() =>

@@ -1,11 +1,10 @@
 import { Effect, Layer, Result } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
 import { isTerminal, needsValidToken, type RunId, TaskEvent, type TaskId, transition } from "../../../domain/Task.ts"
-import { changeOf, type TaskChange } from "../../../domain/TaskChange.ts"
+import { changeOf } from "../../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../../domain/TaskErrors.ts"
 import * as TaskView from "../../../domain/TaskView.ts"
 import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
-import * as Usage from "../../../domain/Usage.ts"
 import { sendsWebhook } from "../../../domain/Webhook.ts"
 import { Changes } from "../../signals/Changes.ts"
 import { claimKey, claimOf, headOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "../MemoryTables.ts"
@@ -43,16 +42,11 @@ const insert = (task: NewTask): TaskRow => ({
   silentSince: null,
   handOvers: null,
   pendingToolCalls: null,
-  activeMicros: null,
-  usage: null,
-  bookedUsage: Usage.none,
-  bookedSeconds: null,
-  model: null,
   turn: null,
   coreState: null,
   toolResults: null,
   coreEventIds: new Set(),
-  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt }]
+  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt, report: null }]
 })
 
 const create = Effect.fnUntraced(
@@ -93,34 +87,6 @@ const claimSilent = (
   return [{ uuid, isClaimed, since: isCurrent ? row.silenceFrom ?? since : at, handOvers: row.handOvers ?? 0 }]
 }
 
-/** Keeps what an event reports of usage, and writes what was not booked when a run is interrupted or the task ends. */
-const book = ({ usage: outbox }: Tables, row: TaskRow, change: TaskChange, at: Timestamp) => {
-  const { assistantId, principal: { sub }, uuid: taskId } = row.task
-  const { isTerminal: isEnd, status, usage } = change
-  if (row.status !== "processing" && status === "processing") row.activeMicros = (row.activeMicros ?? 0) - at
-  else if (row.status === "processing" && status !== "processing") row.activeMicros = (row.activeMicros ?? -at) + at
-  if (usage !== null) row.model = usage.model
-  row.usage = usage?.tokens ?? row.usage
-  if (!isEnd && (status !== "interrupted" || row.usage === null)) return
-  const tokens = Usage.difference(row.usage ?? Usage.none, row.bookedUsage)
-  const activeSeconds = Math.max(0, Math.trunc((row.activeMicros ?? 0) / 1_000_000) - (row.bookedSeconds ?? 0))
-  row.bookedUsage = Usage.sum(row.bookedUsage, tokens)
-  row.bookedSeconds = (row.bookedSeconds ?? 0) + activeSeconds
-  const { model, usage: reported } = row
-  const ended = isEnd ? status : null
-  outbox.push({
-    taskId,
-    sub,
-    assistantId,
-    model,
-    bookedAt: at,
-    ended,
-    isMetered: reported !== null,
-    tokens,
-    activeSeconds
-  })
-}
-
 /** Applies an event. Returns whether it inserted a webhook. */
 const apply = (tables: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
   const { deliveries, stops } = tables
@@ -129,7 +95,6 @@ const apply = (tables: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, co
   if (change.stopReason !== undefined) {
     stops.set(row.runId, { taskId, reason: change.stopReason, attempts: 0, dueAt: at })
   }
-  book(tables, row, change, at)
   row.status = change.status
   row.revision += 1
   row.error = change.error
@@ -146,8 +111,9 @@ const apply = (tables: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, co
     row.principal = change.run.principal
   }
   const { revision, status } = row
-  row.events.push({ revision, type: event._tag, status, occurredAt: at })
+  row.events.push({ revision, type: event._tag, status, occurredAt: at, report: change.report })
   if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
+  for (const hook of tables.onEvent) hook(row)
   if (url === null || !sendsWebhook(status)) return false
   const body = TaskView.toJson({ ...summaryOf(row), turn: row.turn })
   WebhookStoreMemory.enqueue(deliveries, {

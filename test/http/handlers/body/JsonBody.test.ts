@@ -14,7 +14,8 @@ describe("bodies", () => {
       { payload }
     ) => payload.get("application/json")?.schemas ?? [])
     assert.lengthOf(declared, 7)
-    const decoding = new Set(Object.values(Bodies).map(({ schema }) => Schema.toCodecJson(schema).ast))
+    const kinds = { ...Bodies, coreEvent: Bodies.coreEvent(undefined) }
+    const decoding = new Set(Object.values(kinds).map(({ schema }) => Schema.toCodecJson(schema).ast))
     for (const { ast } of declared) assert.isTrue(decoding.has(ast), String(ast.annotations?.["identifier"]))
   })
 })
@@ -42,7 +43,7 @@ describe("names", () => {
     submitToolResults: Bodies.toolResults,
     cancelTask: Bodies.cancel,
     redeliverWebhook: Bodies.redeliver,
-    reportCoreEvent: Bodies.coreEvent,
+    reportCoreEvent: Bodies.coreEvent(undefined),
     revokeTokens: Bodies.revokeTokens
   }
 
@@ -145,7 +146,10 @@ describe("decodeBytes", () => {
       const calls = `[${"0,".repeat(1500)}0]`
       const event =
         `"task_id":"${crypto.randomUUID()}","run_id":"${crypto.randomUUID()}","event_id":"e","type":"completed"`
-      const command = yield* decodeBytes(Bodies.coreEvent, encode(`{${event},"turn":{},"tool_calls":${calls}}`))
+      const command = yield* decodeBytes(
+        Bodies.coreEvent(undefined),
+        encode(`{${event},"turn":{},"tool_calls":${calls}}`)
+      )
       assert.strictEqual(command.event._tag, "Completed")
     }))
 })

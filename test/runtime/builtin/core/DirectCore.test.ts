@@ -109,7 +109,7 @@ describe("DirectCore", () => {
       assert.deepStrictEqual(yield* reportOf("\0\ud83d"), {
         _tag: "Completed",
         turn: OpaqueJson.make(turn),
-        usage: null
+        report: null
       })
       assert.containSubset(yield* reportOf("x".repeat(Limits.coreEventBytes)), {
         _tag: "Failed",
