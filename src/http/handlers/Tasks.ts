@@ -7,6 +7,7 @@ import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
+import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
 import type { IdempotencyClaim } from "../../services/store/tasks/TaskWrites.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
@@ -58,16 +59,15 @@ const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) => 
 
 /** Returns a function that reads a page of a user's tasks. */
 const makeList = Effect.gen(function*() {
-  const tasks = yield* Services.Tasks
-  const requests = yield* TaskRequests
+  const reads = yield* TaskReads
   return Effect.fnUntraced(function*(sub: string, { included, selections, text, ...wanted }: ListQuery) {
     const chosen = yield* selected(sub, selections)
-    const matching = text === null ? null : yield* requests.search(sub, text)
+    const matching = text === null ? null : yield* reads.search(sub, text)
     const uuids = chosen === null ? matching : chosen.filter((uuid) => matching?.includes(uuid) ?? true)
-    const found = yield* tasks.list({ sub, ...wanted, uuids })
+    const found = yield* reads.list({ sub, ...wanted, uuids })
     const listed = found.tasks.map(({ uuid }) => uuid)
-    const metadata = included.has("metadata") ? yield* requests.metadata(sub, listed) : undefined
-    const excerpts = included.has("excerpt") ? yield* requests.excerpts(sub, listed) : undefined
+    const metadata = included.has("metadata") ? yield* reads.metadata(sub, listed) : undefined
+    const excerpts = included.has("excerpt") ? yield* reads.excerpts(sub, listed) : undefined
     return OpaqueJson.fromValue(TaskView.paginate(found.tasks, found.total, wanted, (uuid) => ({
       ...(metadata === undefined ? {} : TaskView.describeMetadata(metadata.get(uuid))),
       ...(excerpts === undefined ? {} : { excerpt: excerpts.get(uuid) ?? null })
