@@ -43,11 +43,7 @@ const built: Readonly<Record<string, string>> = {
   tasks_running: "tasks (uuid) WHERE status IN ('pending', 'processing')",
   tasks_list: "tasks (sub, created_at DESC, uuid DESC) INCLUDE (status)",
   tasks_ended: "tasks (completed_at) WHERE completed_at IS NOT NULL",
-  tasks_token: "tasks (token_id) WHERE status = 'processing'",
-  tasks_by_creation: "tasks (created_at, uuid) INCLUDE (status)",
-  tasks_failed: "tasks (completed_at DESC, uuid DESC) WHERE status = 'failed'",
-  webhook_deliveries_failed_of_origin:
-    "webhook_deliveries (origin, created_at) WHERE due_at IS NULL AND delivered_at IS NULL"
+  tasks_token: "tasks (token_id) WHERE status = 'processing'"
 }
 
 export const statements: ReadonlyArray<string> = [
