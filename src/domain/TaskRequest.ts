@@ -135,7 +135,7 @@ export const ClientTool = Schema.Struct({
   strict: absentOr(Schema.Boolean, "Whether the model must follow `parameters` exactly."),
   output_schema: Schema.optional(RawJson.AnyObject).annotate({
     description:
-      "JSON Schema of the tool's output, from which the console makes a form. Anything but an object is ignored."
+      "JSON Schema of the tool's output, from which clients can make a form. Anything but an object is ignored."
   })
 }).annotate({ identifier: "ClientTool", description: "A function that the client runs for the model." })
 export type ClientTool = typeof ClientTool.Type

@@ -5,7 +5,7 @@ import type { Node } from "./contract/OpaqueSchemas.ts"
 
 export interface Route {
   readonly method: string
-  /** As the router has it, such as `/v1/responses/:id`. One that ends with `/*` is also the address without the end. */
+  /** As the router has it, such as `/things/:id`. One that ends with `/*` is also the address without the end. */
   readonly path: string
 }
 

@@ -47,7 +47,7 @@ import * as DirectCore from "./builtin/core/DirectCore.ts"
 import * as Cluster from "./cluster/Cluster.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
 import * as TokenKeys from "./config/TokenKeys.ts"
-import { CoreSettings, OwnConnections } from "./Extension.ts"
+import { EngineSettings, OwnConnections } from "./Extension.ts"
 import { extensions, extensionTables } from "./loadedExtensions.ts"
 import * as BufferCollector from "./node/BufferCollector.ts"
 import * as HttpListener from "./node/HttpListener.ts"
@@ -233,9 +233,9 @@ const layerTurnReport = Layer.succeed(
   extensions.find(({ turnReport }) => turnReport !== undefined)?.turnReport
 )
 
-const layerCoreSettings = (config: AppConfig) => {
+const layerEngineSettings = (config: AppConfig) => {
   const { signingSecret } = config
-  return Layer.succeed(CoreSettings, {
+  return Layer.succeed(EngineSettings, {
     ...config,
     mintToken: signingSecret === undefined
       ? undefined
@@ -296,7 +296,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       Settings.layer(config),
       layerDevelopmentToken(config),
       Layer.succeed(HomeLinks, config.extensions.flatMap(({ links = [] }) => links)),
-      layerCoreSettings(config),
+      layerEngineSettings(config),
       layerTurnReport,
       layerTaskLinks(config),
       Layer.succeed(CreateLimits, config.extensions.flatMap(({ createLimits = [] }) => createLimits)),

@@ -33,15 +33,15 @@ import type { TokenRevocations } from "../services/tokens/TokenRevocations.ts"
 import type { TokenVerifier } from "../services/tokens/TokenVerifier.ts"
 import type { CommandFailed } from "./cli/Root.ts"
 
-/** The services of the core that extensions use. */
-type CoreServices =
+/** The services of the engine that extensions use. */
+type EngineServices =
   | AssistantBackend
   | Authorization
   | BodyReader
   | Changes
   | ClusterNodes
   | CoreClient
-  | CoreSettings
+  | EngineSettings
   | Digest.Digest
   | Etag.Generator
   | FileSystem.FileSystem
@@ -65,15 +65,15 @@ type CoreServices =
   | Uploads
 
 /** The routes and services of an extension. */
-export type ExtensionLayer = Layer.Layer<never, SqlError.SqlError, CoreServices>
+export type ExtensionLayer = Layer.Layer<never, SqlError.SqlError, EngineServices>
 
 /** Connections of an extension's own, so that its searches never delay requests of clients. A statement ends after 2 s. */
 export class OwnConnections extends Context.Service<OwnConnections, {
   readonly layer: (count: number) => Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>
 }>()("async-task-service/runtime/Extension/OwnConnections") {}
 
-/** Settings of the core that extensions need. */
-export class CoreSettings extends Context.Service<CoreSettings, {
+/** Settings of the engine that extensions need. */
+export class EngineSettings extends Context.Service<EngineSettings, {
   readonly internalTokens: ReadonlyArray<Redacted.Redacted>
   /** The origins of other web pages that may call the service. */
   readonly corsOrigins: CorsOrigins
@@ -85,7 +85,7 @@ export class CoreSettings extends Context.Service<CoreSettings, {
   readonly hasPublicUrl: boolean
   /** Mints a token of a user with the key of the service itself, which only an embedded development service has. */
   readonly mintToken: ((sub: string) => Effect.Effect<string>) | undefined
-}>()("async-task-service/runtime/Extension/CoreSettings") {}
+}>()("async-task-service/runtime/Extension/EngineSettings") {}
 
 /** An extension as its settings made it. */
 interface LoadedExtension {
@@ -96,11 +96,11 @@ interface LoadedExtension {
   /** The handlers of the calls in its `routes`, which its type does not name. */
   readonly rpc?: ExtensionLayer
   /** How operators are known. */
-  readonly operators?: Layer.Layer<OperatorAuthorization, SqlError.SqlError, CoreServices>
+  readonly operators?: Layer.Layer<OperatorAuthorization, SqlError.SqlError, EngineServices>
   /** Tokens of operators that may change nothing: they read the metrics too. */
   readonly readTokens?: ReadonlyArray<Redacted.Redacted>
   /** Its routes for operators, which exist if another extension knows operators. */
-  readonly forOperators?: Layer.Layer<never, SqlError.SqlError, CoreServices | OperatorAuthorization>
+  readonly forOperators?: Layer.Layer<never, SqlError.SqlError, EngineServices | OperatorAuthorization>
   /** What it knows of tasks. */
   readonly taskLink?: Effect.Effect<TaskLink, never, SqlClient.SqlClient>
   /** What else bounds the creates of a user. */

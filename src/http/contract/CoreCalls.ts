@@ -30,7 +30,7 @@ const run: typeof StartRun.Encoded = {
   resume: null
 }
 
-/** As a client of a façade may ask. */
+/** Only clients of other protocols can ask for options. */
 const withOptions = {
   ...run,
   options: {

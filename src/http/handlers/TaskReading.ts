@@ -9,7 +9,7 @@ import { isTerminal, type Task, type TaskHead, type TaskStatus } from "../../dom
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
-import type { RecordedEvent, TaskOutline } from "../../services/store/tasks/TaskReads.ts"
+import { type RecordedEvent, type TaskOutline, TaskReads } from "../../services/store/tasks/TaskReads.ts"
 import { type Client, makeClient, SentTurns, slicesOf } from "../../services/tasks/SentTurns.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
@@ -78,12 +78,12 @@ const makeRender = <A>(
   render: (task: Task, extras: { readonly [field: string]: Writable }, request: string | undefined) => A
 ) =>
   Effect.map(
-    TaskRequests,
-    (requests) =>
+    Effect.all([TaskReads, TaskRequests]),
+    ([reads, requests]) =>
       Effect.fnUntraced(function*(task: Task, { included, links }: Pick<TaskQuery, "included" | "links">) {
         const waiting = included.has("waiting_on") ? TaskView.describeWaiting(task) : {}
         const metadata = included.has("metadata")
-          ? TaskView.describeMetadata((yield* requests.metadata(task.sub, [task.uuid])).get(task.uuid))
+          ? TaskView.describeMetadata((yield* reads.metadata(task.sub, [task.uuid])).get(task.uuid))
           : {}
         const linked: Record<string, Writable> = {}
         for (const { describe, name } of links) linked[name] = yield* describe(task.uuid)

@@ -1,28 +1,29 @@
 /** Handlers of tasks, by REST and by RPC: decode bodies and queries, call use cases, encode JSON. */
-import { Effect, Layer, Record } from "effect"
-import { Digest } from "effect/crypto"
+import { Effect, Layer, Record, type Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
-import type { CreateRefused, ToolResultsMismatch } from "../../domain/TaskErrors.ts"
+import type { Caller, Principal } from "../../domain/Principal.ts"
+import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
+import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import type { IdempotencyClaim } from "../../services/store/tasks/TaskWrites.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { Api } from "../contract/Api.ts"
-import { Conflict, invalid, TooManyRequests } from "../contract/Errors.ts"
+import { Conflict, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
 import type { TaskPageView } from "../contract/TaskSchemas.ts"
 import * as Bodies from "./body/Bodies.ts"
 import { validationFailed } from "./body/BodyErrors.ts"
-import { BodyReader } from "./body/BodyReader.ts"
-import { bytesOf } from "./body/JsonBody.ts"
+import { type BodyError, BodyReader } from "./body/BodyReader.ts"
+import { type BodyKind, bytesOf } from "./body/JsonBody.ts"
 import * as Deliveries from "./Deliveries.ts"
-import { failWith, storeErrors, taskErrors } from "./ErrorResponses.ts"
-import { fingerprintOf } from "./Fingerprint.ts"
+import { failWith, refusedCreates, storeErrors, taskErrors } from "./ErrorResponses.ts"
 import * as Group from "./Group.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import { decodeListQuery, type ListQuery, selected } from "./Query.ts"
@@ -44,40 +45,29 @@ const changeErrors = {
   TaskNotInterrupted: failWith(Conflict)
 }
 
-const refusalOf = ({ message }: CreateRefused) => invalid("body", message)
-const refuseCreate = (error: CreateRefused) => Effect.fail(asInvalidRequest(refusalOf(error)))
-
 const creationErrors = {
   ...storeErrors,
-  CreateRefused: (error: CreateRefused) => Effect.fail(refusalOf(error)),
+  ...refusedCreates,
   TooManyActiveTasks: failWith(TooManyRequests),
   IdempotencyKeyReused: changeErrors.IdempotencyKeyReused
 }
 
-const describeCreated = ({ maxExecutionTime, uuid }: Services.CreatedTask) => ({
-  uuid,
-  status: "pending" as const,
-  max_execution_time: maxExecutionTime
+const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) => ({
+  isReplay,
+  view: { uuid, status: "pending" as const, max_execution_time: maxExecutionTime }
 })
-
-const created = (task: Services.CreatedTask) =>
-  HttpServerResponse.jsonUnsafe(describeCreated(task), {
-    status: 201,
-    headers: { location: `/api/tasks/${task.uuid}` }
-  }).pipe(IdempotencyKey.markReplay(task.isReplay))
 
 /** Returns a function that reads a page of a user's tasks. */
 const makeList = Effect.gen(function*() {
-  const tasks = yield* Services.Tasks
-  const requests = yield* TaskRequests
+  const reads = yield* TaskReads
   return Effect.fnUntraced(function*(sub: string, { included, selections, text, ...wanted }: ListQuery) {
     const chosen = yield* selected(sub, selections)
-    const matching = text === null ? null : yield* requests.search(sub, text)
+    const matching = text === null ? null : yield* reads.search(sub, text)
     const uuids = chosen === null ? matching : chosen.filter((uuid) => matching?.includes(uuid) ?? true)
-    const found = yield* tasks.list({ sub, ...wanted, uuids })
+    const found = yield* reads.list({ sub, ...wanted, uuids })
     const listed = found.tasks.map(({ uuid }) => uuid)
-    const metadata = included.has("metadata") ? yield* requests.metadata(sub, listed) : undefined
-    const excerpts = included.has("excerpt") ? yield* requests.excerpts(sub, listed) : undefined
+    const metadata = included.has("metadata") ? yield* reads.metadata(sub, listed) : undefined
+    const excerpts = included.has("excerpt") ? yield* reads.excerpts(sub, listed) : undefined
     return OpaqueJson.fromValue(TaskView.paginate(found.tasks, found.total, wanted, (uuid) => ({
       ...(metadata === undefined ? {} : TaskView.describeMetadata(metadata.get(uuid))),
       ...(excerpts === undefined ? {} : { excerpt: excerpts.get(uuid) ?? null })
@@ -85,74 +75,125 @@ const makeList = Effect.gen(function*() {
   })
 })
 
-interface OneTask {
-  readonly params: { readonly uuid: string }
-  readonly request: HttpServerRequest.HttpServerRequest
+/** How an operation learns who asks for it, of which task and with which body: by REST or by RPC. */
+interface Call<E, R> {
+  readonly principal: Effect.Effect<Principal, E, R>
+  /** The same with the token that the core receives. */
+  readonly caller: Effect.Effect<Caller, E, R>
+  readonly uuid: string
+  /** Reads the body, and claims the idempotency key if there is one. */
+  readonly receive: <A>(
+    kind: BodyKind<A>
+  ) => Effect.Effect<{ readonly body: A; readonly claim: IdempotencyClaim | undefined }, E, R>
 }
 
-const make = Effect.gen(function*() {
+/** The operations that change tasks. 403 and 404 have precedence over what is wrong with a body. */
+const makeOperations = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const requests = yield* TaskRequests
-  const { read } = yield* BodyReader
-  const listOf = yield* makeList
-  const links = yield* TaskLinks
-
   return {
-    create: Effect.fnUntraced(
-      function*({ request }: { readonly request: HttpServerRequest.HttpServerRequest }) {
-        const caller = yield* CurrentCaller
-        const { body, claim } = yield* read(Bodies.createTask, request)
-        return created(yield* tasks.create(caller, body, claim))
-      },
-      Effect.catchTags(creationErrors)
-    ),
-    rerun: Effect.fnUntraced(function*(given: OneTask) {
-      const caller = yield* CurrentCaller
-      const task = yield* tasks.getHead(caller.principal, given.params.uuid)
-      const { body, claim } = yield* read(Bodies.rerunTask, given.request)
-      return created(yield* requests.rerun(caller, task, body, claim))
-    }, Effect.catchTags({ ...taskErrors, ...creationErrors, RequestNotKept: failWith(Conflict) })),
-    list: Effect.gen(function*() {
-      const { principal } = yield* CurrentCaller
-      const wanted = yield* Effect.fromResult(decodeListQuery(yield* HttpServerRequest.ParsedSearchParams, links))
-      const page = yield* listOf(principal.sub, wanted)
-      return HttpServerResponse.uint8Array(OpaqueJson.encode(page), { contentType: "application/json" })
-    }).pipe(Effect.catchTags(storeErrors)),
-    submitToolResults: Effect.fnUntraced(function*(given: OneTask) {
-      const caller = yield* CurrentCaller
+    create: Effect.fnUntraced(function*<E, R>({ caller, receive }: Call<E, R>) {
+      const by = yield* caller
+      const { body, claim } = yield* receive(Bodies.createTask)
+      return created(yield* tasks.create(by, body, claim))
+    }),
+    rerun: Effect.fnUntraced(function*<E, R>({ caller, receive, uuid }: Call<E, R>) {
+      const by = yield* caller
+      const task = yield* tasks.getHead(by.principal, uuid)
+      const { body, claim } = yield* receive(Bodies.rerunTask)
+      return created(yield* requests.rerun(by, task, body, claim))
+    }),
+    submitToolResults: Effect.fnUntraced(function*<E, R>({ caller, receive, uuid }: Call<E, R>) {
+      const by = yield* caller
       // The turn may be large, and a body may take minutes to arrive: the task is read after it.
-      yield* tasks.getHead(caller.principal, given.params.uuid)
-      const { body, claim } = yield* read(Bodies.toolResults, given.request)
-      const task = yield* tasks.getOutline(caller.principal, given.params.uuid)
-      const { isReplay } = yield* tasks.submitToolResults(caller, task, body, claim)
-      return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "processing" }).pipe(
-        IdempotencyKey.markReplay(isReplay)
-      )
-    }, Effect.catchTags({ ...changeErrors, ToolResultsMismatch: (error) => Effect.fail(mismatch(error)) })),
-    cancel: Effect.fnUntraced(function*(given: OneTask) {
-      const { principal } = yield* CurrentCaller
-      const task = yield* tasks.getHead(principal, given.params.uuid)
-      const { body, claim } = yield* read(Bodies.cancel, given.request)
+      yield* tasks.getHead(by.principal, uuid)
+      const { body, claim } = yield* receive(Bodies.toolResults)
+      const task = yield* tasks.getOutline(by.principal, uuid)
+      const { isReplay } = yield* tasks.submitToolResults(by, task, body, claim)
+      return { isReplay, view: { uuid: task.uuid, status: "processing" as const } }
+    }),
+    cancel: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
+      const task = yield* tasks.getHead(yield* principal, uuid)
+      const { body, claim } = yield* receive(Bodies.cancel)
       const { isReplay } = yield* tasks.cancel(task, body.reason, claim)
-      return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" }).pipe(
-        IdempotencyKey.markReplay(isReplay)
-      )
-    }, Effect.catchTags(changeErrors)),
-    delete: Effect.fnUntraced(function*(uuid: string) {
-      const { principal } = yield* CurrentCaller
-      yield* tasks.delete(yield* tasks.getHead(principal, uuid))
-    }, Effect.catchTags({ ...taskErrors, TaskNotEnded: failWith(Conflict) })),
-    cancelInterrupted: Effect.gen(function*() {
-      const { principal } = yield* CurrentCaller
+      return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
+    }),
+    withdraw: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
+      const task = yield* tasks.getHead(yield* principal, uuid)
+      const { body } = yield* receive(Bodies.cancel)
+      yield* tasks.withdraw(task, body.reason)
+      return { isReplay: false, view: { uuid: task.uuid, status: "canceled" as const } }
+    }),
+    delete: Effect.fnUntraced(function*<E, R>({ principal, uuid }: Pick<Call<E, R>, "principal" | "uuid">) {
+      yield* tasks.delete(yield* tasks.getHead(yield* principal, uuid))
+    }),
+    cancelInterrupted: Effect.fnUntraced(function*(principal: Principal) {
       const uuids = yield* tasks.cancelInterrupted(principal)
       return { canceled: uuids.length, uuids }
-    }).pipe(Effect.catchTags(storeErrors))
+    })
+  }
+})
+
+interface Done {
+  readonly isReplay: boolean
+  readonly view: { readonly uuid: string }
+}
+
+const ok = ({ isReplay, view }: Done) => IdempotencyKey.markReplay(isReplay)(HttpServerResponse.jsonUnsafe(view))
+
+const createdAt = ({ isReplay, view }: Done) =>
+  HttpServerResponse.jsonUnsafe(view, { status: 201, headers: { location: `/api/tasks/${view.uuid}` } }).pipe(
+    IdempotencyKey.markReplay(isReplay)
+  )
+
+const makeRest = Effect.gen(function*() {
+  const operations = yield* makeOperations
+  const listOf = yield* makeList
+  const { read } = yield* BodyReader
+  const links = yield* TaskLinks
+  const principal = Effect.map(CurrentCaller, ({ principal }) => principal)
+
+  const call = (
+    request: HttpServerRequest.HttpServerRequest,
+    uuid = ""
+  ): Call<BodyError, CurrentCaller | Scope.Scope> => ({
+    principal,
+    caller: CurrentCaller,
+    uuid,
+    receive: (kind) => read(kind, request)
+  })
+  type Given = { readonly params: { readonly uuid: string }; readonly request: HttpServerRequest.HttpServerRequest }
+  const callOf = ({ params, request }: Given) => call(request, params.uuid)
+
+  return {
+    create: ({ request }: Pick<Given, "request">) =>
+      Effect.map(operations.create(call(request)), createdAt).pipe(Effect.catchTags(creationErrors)),
+    rerun: (given: Given) =>
+      Effect.map(operations.rerun(callOf(given)), createdAt).pipe(
+        Effect.catchTags({ ...taskErrors, ...creationErrors, RequestNotKept: failWith(Conflict) })
+      ),
+    list: Effect.gen(function*() {
+      const { sub } = yield* principal
+      const wanted = yield* Effect.fromResult(decodeListQuery(yield* HttpServerRequest.ParsedSearchParams, links))
+      const page = yield* listOf(sub, wanted)
+      return HttpServerResponse.uint8Array(OpaqueJson.encode(page), { contentType: "application/json" })
+    }).pipe(Effect.catchTags(storeErrors)),
+    submitToolResults: (given: Given) =>
+      Effect.map(operations.submitToolResults(callOf(given)), ok).pipe(
+        Effect.catchTags({ ...changeErrors, ToolResultsMismatch: (error) => Effect.fail(mismatch(error)) })
+      ),
+    cancel: (given: Given) => Effect.map(operations.cancel(callOf(given)), ok).pipe(Effect.catchTags(changeErrors)),
+    delete: ({ params: { uuid } }: Pick<Given, "params">) =>
+      operations.delete({ principal, uuid }).pipe(
+        Effect.catchTags({ ...taskErrors, TaskNotEnded: failWith(Conflict) })
+      ),
+    cancelInterrupted: () => Effect.flatMap(principal, operations.cancelInterrupted).pipe(Effect.catchTags(storeErrors))
   }
 })
 
 /** Bodies are read by `BodyReader`, which bounds them, and large results are spliced as text: hence the raw handlers. */
 export const layer = Group.layer(Effect.gen(function*() {
-  const tasks = yield* make
+  const tasks = yield* makeRest
   const reading = yield* TaskReading.make
   const deliveries = yield* Deliveries.make
   return HttpApiBuilder.group(Api, "tasks", (handlers) =>
@@ -161,13 +202,13 @@ export const layer = Group.layer(Effect.gen(function*() {
       .handleRaw("rerun", tasks.rerun)
       .handleRaw("list", () => tasks.list)
       .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
-      .handle("delete", ({ params }) => tasks.delete(params.uuid))
+      .handle("delete", tasks.delete)
       .handleRaw("events", ({ params, request }) => reading.events(params.uuid, request))
       .handle("deliveries", ({ params }) => deliveries.list(params.uuid))
       .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
       .handleRaw("submitToolResults", tasks.submitToolResults)
       .handleRaw("cancel", tasks.cancel)
-      .handle("cancelInterrupted", () => tasks.cancelInterrupted))
+      .handle("cancelInterrupted", tasks.cancelInterrupted))
 }))
 
 const layerList = TasksRpc.toLayerHandler(
@@ -191,67 +232,45 @@ const layerList = TasksRpc.toLayerHandler(
 
 const TaskChanges = TasksRpc.omit("Tasks.get", "Tasks.list", "Tasks.watch")
 
+interface Payload {
+  readonly sub: string
+  readonly user_token?: string
+  readonly uuid?: string
+  readonly body?: unknown
+  readonly idempotency_key?: string
+}
+
 const layerChanges = TaskChanges.toLayer(
   Effect.gen(function*() {
-    const tasks = yield* Services.Tasks
-    const requests = yield* TaskRequests
+    const operations = yield* makeOperations
     const tokens = { verifier: yield* TokenVerifier, revocations: yield* TokenRevocations }
-    const digest = yield* Digest.Digest
+    const claimOf = yield* RpcRequests.makeClaim
 
-    /** The same claim as REST's for the same key, path and body. */
-    const claim = Effect.fnUntraced(function*(key: string | undefined, path: string, body: unknown) {
-      if (key === undefined) return undefined
-      const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, bytesOf(body))
-      return yield* Effect.mapError(IdempotencyKey.claimOf(key, fingerprint), asInvalidRequest)
+    /** `path` is that of REST's operation, so that a key claims the same there and here. */
+    const call = (path: string, { body = {}, idempotency_key, uuid = "", ...user }: Payload) => ({
+      principal: Effect.succeed(RpcRequests.reader(user.sub)),
+      caller: Effect.suspend(() => RpcRequests.caller(tokens, user)),
+      uuid,
+      receive: <A>(kind: BodyKind<A>) =>
+        Effect.all({ body: decode(kind, body), claim: claimOf(idempotency_key, path, bytesOf(body)) })
     })
+    const one = (operation: string, payload: Payload) => call(`/api/tasks/${payload.uuid}/${operation}`, payload)
+    const answer = <A, E, R>(operation: Effect.Effect<{ readonly view: A }, E, R>) =>
+      refuseOutage(Effect.map(operation, ({ view }) => view))
 
     return TaskChanges.of({
-      "Tasks.create": Effect.fnUntraced(function*({ idempotency_key, task, ...user }) {
-        const caller = yield* RpcRequests.caller(tokens, user)
-        const body = yield* decode(Bodies.createTask, task)
-        const created = yield* refuseOutage(
-          tasks.create(caller, body, yield* claim(idempotency_key, "/api/tasks", task))
-        )
-        return describeCreated(created)
-      }, Effect.catchTag("CreateRefused", refuseCreate)),
-      "Tasks.rerun": Effect.fnUntraced(function*({ body = {}, idempotency_key, uuid, ...user }) {
-        const caller = yield* RpcRequests.caller(tokens, user)
-        const task = yield* refuseOutage(tasks.getHead(caller.principal, uuid))
-        const overrides = yield* decode(Bodies.rerunTask, body)
-        const path = `/api/tasks/${uuid}/rerun`
-        return describeCreated(
-          yield* refuseOutage(requests.rerun(caller, task, overrides, yield* claim(idempotency_key, path, body)))
-        )
-      }, Effect.catchTag("CreateRefused", refuseCreate)),
-      "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...user }) {
-        const caller = yield* RpcRequests.caller(tokens, user)
-        const task = yield* refuseOutage(tasks.getOutline(caller.principal, uuid))
-        const results = yield* decode(Bodies.toolResults, body)
-        const path = `/api/tasks/${uuid}/tool-results`
-        yield* refuseOutage(
-          tasks.submitToolResults(caller, task, results, yield* claim(idempotency_key, path, body))
-        )
-        return { uuid: task.uuid, status: "processing" }
-      }),
-      "Tasks.cancel": Effect.fnUntraced(function*({ body = {}, idempotency_key, sub, uuid }) {
-        const task = yield* refuseOutage(tasks.getHead(RpcRequests.reader(sub), uuid))
-        const { reason } = yield* decode(Bodies.cancel, body)
-        const path = `/api/tasks/${uuid}/cancel`
-        yield* refuseOutage(tasks.cancel(task, reason, yield* claim(idempotency_key, path, body)))
-        return { uuid: task.uuid, status: "canceled" }
-      }),
-      "Tasks.withdraw": Effect.fnUntraced(function*({ body = {}, sub, uuid }) {
-        const task = yield* refuseOutage(tasks.getHead(RpcRequests.reader(sub), uuid))
-        const { reason } = yield* decode(Bodies.cancel, body)
-        yield* refuseOutage(tasks.withdraw(task, reason))
-        return { uuid: task.uuid, status: "canceled" }
-      }),
-      "Tasks.delete": ({ sub, uuid }) =>
-        refuseOutage(Effect.flatMap(tasks.getHead(RpcRequests.reader(sub), uuid), tasks.delete)),
-      "Tasks.cancelInterrupted": Effect.fnUntraced(function*({ sub }) {
-        const uuids = yield* refuseOutage(tasks.cancelInterrupted(yield* RpcRequests.principal(sub)))
-        return { canceled: uuids.length, uuids }
-      })
+      "Tasks.create": ({ task, ...payload }) =>
+        answer(operations.create(call("/api/tasks", { ...payload, body: task }))).pipe(
+          Effect.catchTags(RpcRequests.refusedCreates)
+        ),
+      "Tasks.rerun": (payload) =>
+        answer(operations.rerun(one("rerun", payload))).pipe(Effect.catchTags(RpcRequests.refusedCreates)),
+      "Tasks.submitToolResults": (payload) => answer(operations.submitToolResults(one("tool-results", payload))),
+      "Tasks.cancel": (payload) => answer(operations.cancel(one("cancel", payload))),
+      "Tasks.withdraw": (payload) => answer(operations.withdraw(one("withdraw", payload))),
+      "Tasks.delete": (payload) => refuseOutage(operations.delete(one("", payload))),
+      "Tasks.cancelInterrupted": ({ sub }) =>
+        refuseOutage(Effect.flatMap(RpcRequests.principal(sub), operations.cancelInterrupted))
     })
   })
 )

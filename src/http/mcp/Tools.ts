@@ -11,6 +11,7 @@ import { TaskStatus } from "../../domain/Task.ts"
 import { CreateTaskBody, FileItem, ownFieldsOf, runFieldsOf } from "../../domain/TaskRequest.ts"
 import { paginate } from "../../domain/TaskView.ts"
 import { PassedResult, toToolResults } from "../../domain/ToolCall.ts"
+import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import * as Models from "../facades/Models.ts"
 import { FacadeSettings } from "../facades/Settings.ts"
@@ -279,7 +280,7 @@ const listSchema = {
   required: ["tasks", "page", "last_page", "total"]
 }
 
-const makeListTasks = Effect.map(Tasks, ({ list }) =>
+const makeListTasks = Effect.map(TaskReads, ({ list }) =>
   makeTool(
     ListTasks,
     {

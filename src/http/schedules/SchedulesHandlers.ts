@@ -13,7 +13,7 @@ import { CurrentCaller } from "../contract/Middleware.ts"
 import { unauthorized } from "../handlers/Authorization.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
-import { failWith, storeErrors } from "../handlers/ErrorResponses.ts"
+import { failWith, refusedCreates, storeErrors } from "../handlers/ErrorResponses.ts"
 import * as IdempotencyKey from "../handlers/IdempotencyKey.ts"
 import { decodePage, listOf, type Query } from "../handlers/Query.ts"
 import * as Bodies from "./ScheduleBodies.ts"
@@ -136,7 +136,7 @@ const makeWrites = Effect.gen(function*() {
         ...ended,
         ...reused,
         TooManyActiveTasks: failWith(TooManyRequests),
-        CreateRefused: ({ message }) => Effect.fail(invalid("body", message)),
+        ...refusedCreates,
         TaskBodyRefused: ({ message }) => Effect.fail(invalid("task", message))
       })
     )

@@ -1,6 +1,5 @@
 /** Handlers of the group `Schedules` of the internal interface. */
 import { Effect, Layer } from "effect"
-import { Digest } from "effect/crypto"
 import type { Writable } from "../../domain/json/JsonWriter.ts"
 import { fromValue, toValue } from "../../domain/json/OpaqueJson.ts"
 import { now } from "../../domain/Timestamp.ts"
@@ -11,8 +10,6 @@ import { TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { InvalidRequest } from "../contract/rpc/RpcErrors.ts"
 import { bytesOf } from "../handlers/body/JsonBody.ts"
-import { fingerprintOf } from "../handlers/Fingerprint.ts"
-import * as IdempotencyKey from "../handlers/IdempotencyKey.ts"
 import { decodePage } from "../handlers/Query.ts"
 import * as RpcRequests from "../handlers/rpc/RpcRequests.ts"
 import * as Bodies from "./ScheduleBodies.ts"
@@ -44,17 +41,6 @@ const pageOf = ({ page, per_page }: { readonly page?: number; readonly per_page?
     })),
     asInvalidRequest
   )
-
-const makeClaim = Effect.map(
-  Digest.Digest,
-  (digest) =>
-    Effect.fnUntraced(function*(key: string | undefined, path: string, body: unknown) {
-      if (key === undefined) return undefined
-      const bytes = body === undefined ? new Uint8Array() : bytesOf(body)
-      const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, bytes)
-      return yield* Effect.mapError(IdempotencyKey.claimOf(key, fingerprint), asInvalidRequest)
-    })
-)
 
 const SchedulesReads = SchedulesRpc.omit(
   "Schedules.create",
@@ -108,13 +94,13 @@ const SchedulesChanges = SchedulesRpc.omit(
 const layerChanges = SchedulesChanges.toLayer(Effect.gen(function*() {
   const schedules = yield* Schedules
   const tokens = { verifier: yield* TokenVerifier, revocations: yield* TokenRevocations }
-  const claim = yield* makeClaim
+  const claim = yield* RpcRequests.makeClaim
   return SchedulesChanges.of({
     "Schedules.create": Effect.fnUntraced(function*({ idempotency_key, schedule, ...user }) {
       const caller = yield* RpcRequests.caller(tokens, user)
       const draft = yield* decode(Bodies.create, schedule)
       const made = yield* refuseOutage(
-        schedules.create(caller, draft, yield* claim(idempotency_key, "/api/schedules", schedule))
+        schedules.create(caller, draft, yield* claim(idempotency_key, "/api/schedules", bytesOf(schedule)))
       )
       return json(Views.detail(made.schedule))
     }, Effect.catchTags(refusals)),
@@ -137,13 +123,13 @@ const layerChanges = SchedulesChanges.toLayer(Effect.gen(function*() {
     "Schedules.trigger": Effect.fnUntraced(
       function*({ id, idempotency_key, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
-        const key = yield* claim(idempotency_key, `/api/schedules/${id}/trigger`, undefined)
+        const key = yield* claim(idempotency_key, `/api/schedules/${id}/trigger`, new Uint8Array())
         const { maxExecutionTime, uuid } = yield* refuseOutage(schedules.trigger(caller, id, key))
         return { uuid, status: "pending" as const, max_execution_time: maxExecutionTime }
       },
       Effect.catchTags({
         TaskBodyRefused: ({ message }) => Effect.fail(invalid("task", message)),
-        CreateRefused: ({ message }) => Effect.fail(invalid("body", message))
+        ...RpcRequests.refusedCreates
       })
     )
   })

@@ -6,7 +6,7 @@ import { Redacted, Result } from "effect"
 import { Base64 } from "effect/encoding"
 import { commaList, type Environment, secretsOf, type Setting } from "../../services/settings/Setting.ts"
 
-/** Minimum characters of each of INTERNAL_TOKENS, CORE_EVENT_TOKENS and OPERATOR_READ_TOKENS. */
+/** Minimum characters of each token of other services. */
 const minTokenLength = 32
 
 /** Printed with the names of weak secrets. */

@@ -45,5 +45,3 @@ export const make = Effect.map(TaskReads, (reads) => {
 
   return { read, resolve }
 })
-
-export interface RunRequests extends Effect.Success<typeof make> {}

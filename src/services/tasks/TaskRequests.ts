@@ -1,4 +1,4 @@
-/** Metadata, stored requests and turns, and tasks that run a stored request again. */
+/** Stored requests, parts of stored turns, and tasks that run a stored request again. */
 import { Context, Effect, Layer, Option } from "effect"
 import type { Caller } from "../../domain/Principal.ts"
 import * as StoredRequest from "../../domain/StoredRequest.ts"
@@ -19,17 +19,9 @@ import * as StoredTurns from "./StoredTurns.ts"
 import { type CreatedTask, Tasks } from "./Tasks.ts"
 
 export class TaskRequests extends Context.Service<TaskRequests, {
-  /** The metadata of those tasks that are the user's and have metadata. */
-  readonly metadata: TaskReads["Service"]["metadata"]
-  /** The beginning of what those tasks ask that are the user's. */
-  readonly excerpts: TaskReads["Service"]["excerpts"]
-  /** Tasks of a user with a text in their id, metadata or excerpt. */
-  readonly search: TaskReads["Service"]["search"]
   /** The field `request` of `?include=request` as JSON; null if the request is not kept. */
   readonly describe: (uuid: TaskId) => Effect.Effect<string, StoreUnavailable>
-  /** See `RunRequests`. */
-  readonly resolve: RunRequests.RunRequests["resolve"]
-  /** See `StoredTurns`. */
+  /** See `StoredTurns`: all readers share its bound of memory. */
   readonly readTurn: StoredTurns.ReadTurn
   /** Creates a task with the request of `task`, some fields of it replaced. */
   readonly rerun: (
@@ -87,13 +79,5 @@ const make = Effect.gen(function*() {
     return stored === undefined || fields === undefined ? "null" : StoredRequest.describe(fields, stored)
   })
 
-  return TaskRequests.of({
-    metadata: reads.metadata,
-    excerpts: reads.excerpts,
-    search: reads.search,
-    describe,
-    resolve: runRequests.resolve,
-    readTurn: yield* StoredTurns.make,
-    rerun
-  })
+  return TaskRequests.of({ describe, readTurn: yield* StoredTurns.make, rerun })
 })

@@ -35,7 +35,7 @@ import type { Run } from "../core/CoreClient.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { CreateLimits } from "../Extensions.ts"
 import { Settings } from "../settings/Settings.ts"
-import { type TaskFilter, type TaskOutline, type TaskPage, TaskReads } from "../store/tasks/TaskReads.ts"
+import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
 import { type IdempotencyClaim, type NewTask, TaskWrites } from "../store/tasks/TaskWrites.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
@@ -77,7 +77,6 @@ export class Tasks extends Context.Service<
       principal: Principal,
       uuid: string
     ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
-    readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage, StoreUnavailable>
     readonly submitToolResults: (
       caller: Caller,
       task: Omit<Task, "turn">,
@@ -246,7 +245,7 @@ const makeReads = Effect.gen(function*() {
     return head
   })
 
-  return { get: makeGet(reads.get), getOutline: makeGet(reads.outline), getHead, list: reads.list }
+  return { get: makeGet(reads.get), getOutline: makeGet(reads.outline), getHead }
 })
 
 /** Changes of interrupted tasks, each once per idempotency key. */

@@ -1,5 +1,6 @@
 /** The user of a call of the internal interface, checked as strictly as the claims of a token. */
 import { Effect, Redacted } from "effect"
+import { Digest } from "effect/crypto"
 import { type Caller, isName, type Principal } from "../../../domain/Principal.ts"
 import { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
 import type { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
@@ -7,6 +8,8 @@ import type { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
 import * as Errors from "../../contract/Errors.ts"
 import { InvalidRequest, Unavailable } from "../../contract/rpc/RpcErrors.ts"
 import { type BodyKind, bytesOf, decodeBytes } from "../body/JsonBody.ts"
+import { fingerprintOf } from "../Fingerprint.ts"
+import * as IdempotencyKey from "../IdempotencyKey.ts"
 
 export const asInvalidRequest = ({ errors, message }: Errors.ValidationFailed) =>
   new InvalidRequest({ message, errors })
@@ -24,6 +27,22 @@ const unavailable = new Unavailable({ message: new StoreUnavailable({ cause: und
 /** Refuses a call that needs the store during its outage. */
 export const refuseOutage = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.mapError(effect, (error) => isOther(error) ? error : unavailable)
+
+/** A limit refuses a create. */
+export const refusedCreates = {
+  CreateRefused: ({ message }: { readonly message: string }) => Effect.fail(invalid("body", message))
+}
+
+/** Returns a function that makes the same claim as REST for the same key, path and body. */
+export const makeClaim = Effect.map(
+  Digest.Digest,
+  (digest) =>
+    Effect.fnUntraced(function*(key: string | undefined, path: string, body: Uint8Array) {
+      if (key === undefined) return undefined
+      const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, body)
+      return yield* Effect.mapError(IdempotencyKey.claimOf(key, fingerprint), asInvalidRequest)
+    })
+)
 
 export const tokensUnknown = new Unavailable({ message: "Tokens cannot be checked at the moment. Try again soon." })
 

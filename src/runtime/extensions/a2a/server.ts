@@ -5,7 +5,7 @@ import { A2aSettings } from "../../../http/a2a/Settings.ts"
 import type { ExtensionRoutes } from "../../../http/ExtensionRoutes.ts"
 import { FacadeSettings, settings } from "../../../http/facades/Settings.ts"
 import { Contexts, tables } from "../../../services/a2a/Contexts.ts"
-import { CoreSettings, type Extension } from "../../Extension.ts"
+import { EngineSettings, type Extension } from "../../Extension.ts"
 
 const routes: ExtensionRoutes = {
   routes: [
@@ -22,7 +22,7 @@ const routes: ExtensionRoutes = {
 const layerSettings = Layer.effect(
   A2aSettings,
   Effect.map(
-    CoreSettings,
+    EngineSettings,
     ({ hasPublicUrl, isProduction, publicUrl }) =>
       A2aSettings.of({ publicUrl, cardsFollowHost: !isProduction && !hasPublicUrl })
   )

@@ -7,7 +7,7 @@ import { McpSettings, settings } from "../../../http/mcp/Settings.ts"
 import { ToolTable } from "../../../http/mcp/Tools.ts"
 import * as FacadeLegsSql from "../../../services/facades/FacadeLegsSql.ts"
 import { tables, TaskAnswers } from "../../../services/mcp/TaskAnswers.ts"
-import { CoreSettings, type Extension } from "../../Extension.ts"
+import { EngineSettings, type Extension } from "../../Extension.ts"
 
 const routes: ExtensionRoutes = {
   routes: [
@@ -28,7 +28,7 @@ export const extension: Extension = {
     const layerSettings = Layer.effect(
       McpSettings,
       Effect.map(
-        CoreSettings,
+        EngineSettings,
         ({ corsOrigins, jwtIssuer, publicUrl }) =>
           McpSettings.of({ audience, corsOrigins, publicUrl, issuer: jwtIssuer })
       )

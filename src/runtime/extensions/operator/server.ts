@@ -22,7 +22,7 @@ import {
   tokensOrNone,
   type Values
 } from "../../../services/settings/Setting.ts"
-import { CoreSettings, type Extension, OwnConnections } from "../../Extension.ts"
+import { EngineSettings, type Extension, OwnConnections } from "../../Extension.ts"
 
 const bytesOrOff: Reader<number | undefined> = parsed((text) => {
   if (text === "off") return undefined
@@ -67,7 +67,7 @@ export const settings = {
 /** The tokens and sessions of operators. */
 const layerTokens = ({ readTokens, secureCookie, session }: Values<typeof settings>) =>
   Layer.unwrap(
-    Effect.map(CoreSettings, ({ internalTokens, isProduction, publicUrl }) =>
+    Effect.map(EngineSettings, ({ internalTokens, isProduction, publicUrl }) =>
       Layer.merge(
         OperatorSessions.layer({ full: internalTokens, read: readTokens, lifetime: session }),
         Layer.succeed(

@@ -17,7 +17,7 @@ import * as ScheduleTables from "../../../services/schedules/ScheduleTables.ts"
 import { ScheduleWake } from "../../../services/schedules/ScheduleWake.ts"
 import { TaskBodies } from "../../../services/schedules/TaskBodies.ts"
 import { optional, secrets, setting, tokenSecrets, url, type Values } from "../../../services/settings/Setting.ts"
-import { CoreSettings, type Extension, OwnConnections } from "../../Extension.ts"
+import { EngineSettings, type Extension, OwnConnections } from "../../Extension.ts"
 import * as UndiciTransport from "../../node/UndiciTransport.ts"
 
 export const settings = {
@@ -36,7 +36,7 @@ export const settings = {
 
 const sourceOf = Effect.fnUntraced(function*({ tokenUrl, tokenUrlTokens }: Values<typeof settings>) {
   if (tokenUrl !== undefined) return yield* RunTokens.fromUrl(tokenUrl, tokenUrlTokens)
-  const { mintToken } = yield* CoreSettings
+  const { mintToken } = yield* EngineSettings
   if (mintToken === undefined) return undefined
   const mint: RunTokens.Source = (sub) => Effect.map(mintToken(sub), Redacted.make)
   return mint

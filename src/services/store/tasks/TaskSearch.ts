@@ -14,7 +14,7 @@ const found = 1000
 /** Searches at a time, fairly between users, each on a connection alone: with the largest metadata one takes a second. */
 const permits = { total: 2, perHolder: 1 }
 
-/** A pattern of ids that a text of four characters is a part of, also the short form `01920000…abcd` of the console; null when it is of none. */
+/** A pattern of ids that a text of four characters is a part of, also in a short form such as `01920000…abcd`; null when it is of none. */
 export const idPattern = (text: string): string | null =>
   /^[0-9a-f-]{4,}((…|\.{3})[0-9a-f]*)?$/i.test(text) ? `%${text.toLowerCase().replace(/…|\.{3}/, "%")}%` : null
 
