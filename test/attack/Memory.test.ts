@@ -14,8 +14,8 @@ const turnBytes = 12 * mebibyte
 const count = 8
 /** MiB of the two budgets. */
 const budgets = { users: 208, core: 226 }
-/** MiB. A body takes several times its size while it is parsed, read or sent. */
-const growth = 700
+/** MiB. Usually about 300: what is counted, and copies of what is parsed, read or sent at the moment. */
+const growth = 400
 
 let victim: Victim
 const sockets = new Set<Socket>()
@@ -67,7 +67,7 @@ describe("large texts at every entry point at the same time", () => {
     const { port } = hanging.address() as { readonly port: number }
     const owners = await Promise.all(Array.from({ length: count }, () => mint(randomUUID())))
     const turn = turnOf("x".repeat(turnBytes))
-    const { baseMemory, health, peakMemory } = await victim.observe(async () => {
+    const { baseMemory, peakMemory } = await victim.observe(async () => {
       let isOver = false
       const sampling = (async () => {
         while (!isOver) {
@@ -106,8 +106,6 @@ describe("large texts at every entry point at the same time", () => {
     for (const use of ["users bodies", "users sent", "core events"]) {
       assert.isAbove(most.get(`waiting ${use}`) ?? 0, 0, use)
     }
-    process.stdout.write(`GROWTH ${baseMemory} ${peakMemory} ${JSON.stringify([...most])}\n`)
     assert.isBelow(peakMemory - baseMemory, growth)
-    assert.isBelow(health.at(-1) ?? 0, 1500)
   }, 120_000)
 })
