@@ -15,6 +15,7 @@ import type { TaskActors } from "../services/actors/TaskActors.ts"
 import type { CoreClient } from "../services/core/CoreClient.ts"
 import type { CallbackFormat, CreateLimit, RevocationHook, TaskLink } from "../services/Extensions.ts"
 import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
+import type { Memory } from "../services/limits/Memory.ts"
 import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
 import type { Group, Values } from "../services/settings/Setting.ts"
 import type { Settings } from "../services/settings/Settings.ts"
@@ -47,6 +48,7 @@ type EngineServices =
   | FileSystem.FileSystem
   | HttpPlatform.HttpPlatform
   | HttpRouter.HttpRouter
+  | Memory
   | OwnConnections
   | Path.Path
   | Secrets

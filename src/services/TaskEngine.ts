@@ -3,6 +3,7 @@ import { Layer } from "effect"
 import { TaskActors } from "./actors/TaskActors.ts"
 import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { CoreStops } from "./core/CoreStops.ts"
+import { Memory } from "./limits/Memory.ts"
 import * as Retention from "./operations/Retention.ts"
 import { SentTurns } from "./tasks/SentTurns.ts"
 import { TaskRequests } from "./tasks/TaskRequests.ts"
@@ -18,7 +19,8 @@ export const layerWith = (layerActors: typeof TaskActors.layer) =>
     Layer.provideMerge(TaskSweeper.layer),
     Layer.provideMerge(layerActors),
     Layer.provideMerge(CoreStops.layer),
-    Layer.provideMerge(TokenRevocations.layer)
+    Layer.provideMerge(TokenRevocations.layer),
+    Layer.provideMerge(Memory.layer)
   )
 
 export const layer = layerWith(TaskActors.layer)

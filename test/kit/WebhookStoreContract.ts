@@ -103,6 +103,7 @@ export const contract = (it: StoreTests) => {
       yield* writes.commit(uuid, TaskEvent.cases.Completed.make({ turn }), yield* now)
       const [delivery] = yield* claim(origin)
       assert.isTrue(delivery!.body === null || delivery!.body.length > 300_000)
+      assert.closeTo(delivery!.bytes, 300_000, 500)
       assert.strictEqual(toText(Option.getOrThrow(yield* store.body(delivery!))), yield* answerOf(uuid))
     }))
 

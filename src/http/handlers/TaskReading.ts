@@ -9,6 +9,7 @@ import { isTerminal, type Task, type TaskHead, type TaskStatus } from "../../dom
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
+import { Memory } from "../../services/limits/Memory.ts"
 import { type RecordedEvent, type TaskOutline, TaskReads } from "../../services/store/tasks/TaskReads.ts"
 import { type Client, makeClient, SentTurns, slicesOf } from "../../services/tasks/SentTurns.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
@@ -112,7 +113,10 @@ export const makeSend = Effect.map(
 const makeComplete = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const sent = yield* SentTurns
-  const readLarge = yield* sent.share(({ sub, uuid }) => tasks.get(RpcRequests.reader(sub), uuid))
+  const memory = yield* Memory
+  const readLarge = yield* sent.share(({ sub, turnBytes, uuid }) =>
+    Effect.scoped(Effect.andThen(memory.read.take(sub, turnBytes), tasks.get(RpcRequests.reader(sub), uuid)))
+  )
   return (client: Client, outline: TaskOutline) =>
     outline.turn === null && outline.turnBytes > 0 ? readLarge(client, outline) : Effect.succeed(outline)
 })
@@ -196,11 +200,13 @@ const layerGet = TasksRpc.toLayerHandler(
     const tasks = yield* Services.Tasks
     const describe = yield* makeRender(describeTask)
     const links = yield* TaskLinks
+    const complete = yield* makeComplete
     return Effect.fnUntraced(function*({ include, sub, uuid }) {
-      const task = yield* refuseOutage(tasks.get(RpcRequests.reader(sub), uuid))
+      const outline = yield* refuseOutage(tasks.getOutline(RpcRequests.reader(sub), uuid))
       const wanted = yield* Effect.mapError(Effect.fromResult(decodeTaskQuery({ include }, links)), asInvalidRequest)
+      const task = yield* refuseOutage(complete(makeClient(), outline))
       return yield* refuseOutage(describe(task, wanted))
-    })
+    }, Effect.scoped)
   })
 )
 

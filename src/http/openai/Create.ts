@@ -5,7 +5,7 @@ import type { Caller } from "../../domain/Principal.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { readCalls } from "../../domain/ToolCall.ts"
 import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
-import * as FairPermits from "../../services/limits/FairPermits.ts"
+import { Memory } from "../../services/limits/Memory.ts"
 import { type TaskOutline, TaskReads } from "../../services/store/tasks/TaskReads.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import * as Continued from "../facades/Continued.ts"
@@ -23,9 +23,6 @@ import * as Webhook from "./Webhook.ts"
 
 /** Maximum earlier responses that the items of one request refer to. */
 const maxReferences = 32
-
-/** Requests that refer to earlier items, which may be large, and are replaced at a time. Others wait with their bodies alone. */
-const composingPermits = { total: 2, perHolder: 1 }
 
 /** Maximum interrupted tasks among which the one is searched that the outputs of a whole history answer. */
 const maxCandidates = 100
@@ -269,7 +266,7 @@ export const make = Effect.fnUntraced(function*(responses: Responses) {
     const answered = last ?? (yield* findAnswered(caller, outputs.map(({ id }) => id)))
     return yield* answered === undefined ? create(creation, undefined) : answer(creation, answered, outputs)
   })
-  const composing = FairPermits.make(composingPermits)
+  const { composed } = yield* Memory
 
   return Effect.fnUntraced(function*(given: Creation) {
     const { caller, request: { conversation: { history }, unsupported } } = given
@@ -279,7 +276,10 @@ export const make = Effect.fnUntraced(function*(responses: Responses) {
       } FACADE_LENIENT=true ignores it.`
       return yield* invalid(unsupported, message, "unsupported_parameter")
     }
-    if (history.some(({ kind }) => kind === "reference")) yield* composing.take(caller.principal.sub, 1)
+    // Requests that refer to earlier items, which may be large. Others wait with their bodies alone.
+    if (history.some(({ kind }) => kind === "reference")) {
+      yield* composed.take(caller.principal.sub, Limits.jsonBodyBytes)
+    }
     return yield* respond(given)
   }, Effect.scoped)
 })

@@ -2,6 +2,8 @@
 import { Duration, Effect, Layer } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Limits from "../../domain/Limits.ts"
+import { observe } from "../../services/limits/Memory.ts"
 import { Changes } from "../../services/signals/Changes.ts"
 import { path } from "../contract/rpc/Rpc.ts"
 import * as Core from "../handlers/Core.ts"
@@ -68,9 +70,11 @@ const addSocket = Effect.fnUntraced(function*(memory: RpcMemory) {
 
 /** The handlers of extensions are given apart. */
 export const layer = <E, R>(layerExtensions: Layer.Layer<never, E, R>) =>
-  Layer.effectDiscard(Effect.suspend(() => {
+  Layer.effectDiscard(Effect.gen(function*() {
     const memory = new RpcMemory()
-    return Effect.andThen(addPost(memory), addSocket(memory))
+    yield* observe("core", "calls", Limits.rpcBytesInFlight, { inUse: memory.inUse, waiting: () => 0 })
+    yield* addPost(memory)
+    yield* addSocket(memory)
   })).pipe(
     Layer.provide(layerExtensions),
     Layer.provide([Tasks.layerRpc, Core.layerRpc, Tokens.layerRpc]),

@@ -5,6 +5,9 @@ import { Unavailable } from "../contract/rpc/RpcErrors.ts"
 export class RpcMemory {
   #held = 0
 
+  /** Bytes. */
+  inUse = () => this.#held
+
   /**
    * Reserves bytes until `release`, or returns false when the bound would be exceeded. Messages that are longer than any call leave room for
    * one, however slowly they arrive.

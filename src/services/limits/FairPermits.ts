@@ -16,14 +16,24 @@ interface Holder {
 }
 
 export interface FairPermits {
-  /** Waits for permits and holds them until the scope closes. `count` is at most `perHolder`. */
+  /** Waits for permits and holds them until the scope closes: `count`, but at most `perHolder`. */
   readonly take: (name: string, count: number) => Effect.Effect<void, never, Scope.Scope>
   /** Whether a holder that has fewer than `perHolder` waits. */
   readonly isContended: () => boolean
+  /** Permits that are held. */
+  readonly inUse: () => number
+  /** How many wait. */
+  readonly waiting: () => number
 }
 
-export const make = ({ perHolder, total }: { readonly total: number; readonly perHolder: number }): FairPermits => {
+export interface Bounds {
+  readonly total: number
+  readonly perHolder: number
+}
+
+export const make = ({ perHolder, total }: Bounds): FairPermits => {
   let free = total
+  let waiting = 0
   const holders = new Map<string, Holder>()
   /** Holders whose first waiter is within `perHolder`, in the order in which they are served. */
   const ready = new Set<Holder>()
@@ -42,6 +52,7 @@ export const make = ({ perHolder, total }: { readonly total: number; readonly pe
       // No overtaking, which would starve large requests while there are small ones.
       if (first === undefined || first.count > free) return
       holder.waiting.delete(first)
+      waiting--
       // `classify` appends the holder again, behind the others.
       ready.delete(holder)
       holder.held += first.count
@@ -56,6 +67,7 @@ export const make = ({ perHolder, total }: { readonly total: number; readonly pe
     const holder = holders.get(name) ?? { held: 0, waiting: new Set() }
     holders.set(name, holder)
     holder.waiting.add(waiter)
+    waiting++
     classify(holder)
     grantAll()
   }
@@ -66,7 +78,7 @@ export const make = ({ perHolder, total }: { readonly total: number; readonly pe
     if (waiter.isGranted) {
       holder.held -= waiter.count
       free += waiter.count
-    } else holder.waiting.delete(waiter)
+    } else if (holder.waiting.delete(waiter)) waiting--
     classify(holder)
     if (holder.held === 0 && holder.waiting.size === 0) holders.delete(name)
     grantAll()
@@ -74,9 +86,11 @@ export const make = ({ perHolder, total }: { readonly total: number; readonly pe
 
   return {
     isContended: () => ready.size > 0,
+    inUse: () => total - free,
+    waiting: () => waiting,
     take: (name, count) =>
       Effect.suspend(() => {
-        const waiter: Waiter = { count, isGranted: false, grant: () => {} }
+        const waiter: Waiter = { count: Math.min(count, perHolder), isGranted: false, grant: () => {} }
         return Effect.andThen(
           Effect.addFinalizer(() => Effect.sync(() => release(name, waiter))),
           Effect.callback<void>((resume) => {

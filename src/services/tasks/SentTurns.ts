@@ -3,12 +3,8 @@
  * memory, for which users wait fairly.
  */
 import { Context, Duration, Effect, Layer, RcMap, type Scope, Stream } from "effect"
-import * as Limits from "../../domain/Limits.ts"
-import * as FairPermits from "../limits/FairPermits.ts"
+import { Memory } from "../limits/Memory.ts"
 import type { TaskOutline } from "../store/tasks/TaskReads.ts"
-
-/** Bytes. */
-const memoryPermits = { total: 3 * Limits.coreEventBytes, perHolder: Limits.coreEventBytes }
 
 /** A client that holds memory for which others wait must take this many bytes in each interval. */
 const contendedBytes = 1024 * 1024
@@ -27,51 +23,48 @@ export interface Client {
 }
 
 export class SentTurns extends Context.Service<SentTurns, {
-  /** Returns a function that returns what `read` reads of a version, until the scope closes. `read` must not need memory of `share` itself. */
+  /** Returns a function that returns what `read` reads of a version, until the scope closes. `read` must not share itself. */
   readonly share: <A, E>(
     read: (version: Version) => Effect.Effect<A, E>
   ) => Effect.Effect<(client: Client, version: Version) => Effect.Effect<A, E, Scope.Scope>, never, Scope.Scope>
   /** A stream to a client, which is interrupted if the client is slow while it holds memory for which others wait. */
   readonly send: <E>(client: Client, bytes: Stream.Stream<Uint8Array, E>) => Stream.Stream<Uint8Array, E>
 }>()("async-task-service/services/tasks/SentTurns") {
-  static readonly layer = Layer.sync(SentTurns, () => {
-    const memory = FairPermits.make(memoryPermits)
-
-    const share = <A, E>(read: (version: Version) => Effect.Effect<A, E>) =>
-      Effect.map(
-        RcMap.make({
-          lookup: (version: Version) =>
+  static readonly layer = Layer.effect(
+    SentTurns,
+    Effect.map(Memory, ({ sent: memory }) => {
+      const share = <A, E>(read: (version: Version) => Effect.Effect<A, E>) =>
+        Effect.map(
+          RcMap.make({
+            lookup: (version: Version) => Effect.andThen(memory.take(version.sub, version.turnBytes), read(version))
+          }),
+          (versions) => (client: Client, { revision, sub, turnBytes, uuid }: Version) =>
             Effect.andThen(
-              memory.take(version.sub, Math.min(version.turnBytes, memoryPermits.perHolder)),
-              read(version)
+              Effect.acquireRelease(Effect.sync(() => client.held++), () => Effect.sync(() => client.held--)),
+              RcMap.get(versions, { uuid, sub, revision, turnBytes })
             )
-        }),
-        (versions) => (client: Client, { revision, sub, turnBytes, uuid }: Version) =>
-          Effect.andThen(
-            Effect.acquireRelease(Effect.sync(() => client.held++), () => Effect.sync(() => client.held--)),
-            RcMap.get(versions, { uuid, sub, revision, turnBytes })
-          )
-      )
-
-    /** Ends when the client is too slow. */
-    const slowness = Effect.fnUntraced(function*(client: Client) {
-      for (let isSlow = false; !isSlow;) {
-        const before = client.taken
-        yield* Effect.sleep(contendedInterval)
-        isSlow = client.held > 0 && memory.isContended() && client.taken - before < contendedBytes
-      }
-      return yield* Effect.interrupt
-    })
-
-    return SentTurns.of({
-      share,
-      send: (client, bytes) =>
-        bytes.pipe(
-          Stream.tap(({ length }) => Effect.sync(() => client.taken += length)),
-          Stream.interruptWhen(slowness(client))
         )
+
+      /** Ends when the client is too slow. */
+      const slowness = Effect.fnUntraced(function*(client: Client) {
+        for (let isSlow = false; !isSlow;) {
+          const before = client.taken
+          yield* Effect.sleep(contendedInterval)
+          isSlow = client.held > 0 && memory.isContended() && client.taken - before < contendedBytes
+        }
+        return yield* Effect.interrupt
+      })
+
+      return SentTurns.of({
+        share,
+        send: (client, bytes) =>
+          bytes.pipe(
+            Stream.tap(({ length }) => Effect.sync(() => client.taken += length)),
+            Stream.interruptWhen(slowness(client))
+          )
+      })
     })
-  })
+  )
 }
 
 export const makeClient = (): Client => ({ held: 0, taken: 0 })

@@ -4,13 +4,9 @@ import type { Found } from "../../domain/json/JsonPaths.ts"
 import type { Shape } from "../../domain/json/JsonShape.ts"
 import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
-import * as Limits from "../../domain/Limits.ts"
-import * as FairPermits from "../limits/FairPermits.ts"
+import { Memory } from "../limits/Memory.ts"
 import { PassedBytes } from "../limits/PassedBytes.ts"
 import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
-
-/** Bytes. One user leaves room for a turn of another. */
-const memoryPermits = { total: Limits.coreEventBytes + Limits.jsonBodyBytes, perHolder: Limits.coreEventBytes }
 
 /** A task whose turn is in memory only if it is small. */
 export type TurnOf = Pick<TaskOutline, "uuid" | "sub" | "turn" | "turnBytes">
@@ -18,7 +14,7 @@ export type TurnOf = Pick<TaskOutline, "uuid" | "sub" | "turn" | "turnBytes">
 export const make = Effect.gen(function*() {
   const reads = yield* TaskReads
   const passed = yield* PassedBytes
-  const memory = FairPermits.make(memoryPermits)
+  const memory = yield* Memory
 
   const readLarge = Effect.fnUntraced(function*({ turnBytes, uuid }: TurnOf) {
     const turn = Option.getOrUndefined(yield* reads.turn(uuid))
@@ -31,7 +27,7 @@ export const make = Effect.gen(function*() {
     if (task.turnBytes === 0) return undefined
     let turn: OpaqueJson | undefined = task.turn ?? undefined
     if (turn === undefined) {
-      yield* memory.take(task.sub, Math.min(task.turnBytes, memoryPermits.perHolder))
+      yield* memory.read.take(task.sub, task.turnBytes)
       turn = yield* readLarge(task)
     }
     if (turn === undefined) return undefined

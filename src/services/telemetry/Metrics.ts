@@ -236,6 +236,27 @@ export const memory = gauge({
   labels: []
 })
 
+export const memoryInUse = gauge({
+  name: "memory.in_use",
+  unit: "bytes",
+  meaning:
+    "large texts that this node holds, by budget (users, core) and use; the sum of a budget is at most its limit",
+  labels: ["budget", "use"]
+})
+
+export const memoryLimit = gauge({
+  name: "memory.limit",
+  unit: "bytes",
+  meaning: "the most of that, by the same labels: the sum is what a node may hold of large texts",
+  labels: ["budget", "use"]
+})
+
+export const memoryWaiting = gauge({
+  name: "memory.waiting",
+  meaning: "requests and deliveries that wait for memory, by the same labels",
+  labels: ["budget", "use"]
+})
+
 export const heap = gauge({ name: "v8js.memory.heap.used", unit: "bytes", meaning: "used heap memory", labels: [] })
 
 export const cpu = total({

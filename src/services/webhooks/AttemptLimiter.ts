@@ -107,8 +107,11 @@ export class AttemptLimiter {
     }
   }
 
-  /** Returns the release of the permit, which returns whether others may have waited for it. */
-  acquire({ isProven, origin, sub }: Attempt): (hasResponded: boolean) => boolean {
+  /**
+   * Returns the release of the permit, which returns whether others may have waited for it. Without `hasResponded` no attempt was made,
+   * which shows nothing of the origin.
+   */
+  acquire({ isProven, origin, sub }: Attempt): (hasResponded?: boolean) => boolean {
     const window = this.#windows.get(origin) ?? this.#newWindow(isProven)
     const isUnproven = !this.#isProven(window)
     this.#windows.set(origin, window)
@@ -130,8 +133,10 @@ export class AttemptLimiter {
         this.#unproven--
         this.#unprovenOf.remove(sub)
       }
-      window.size = hasResponded ? Math.min(this.#bounds.largest, window.size * 2) : this.#bounds.smallest
-      if (window.inFlight === 0 && !hasResponded) this.#windows.delete(origin)
+      if (hasResponded !== undefined) {
+        window.size = hasResponded ? Math.min(this.#bounds.largest, window.size * 2) : this.#bounds.smallest
+      }
+      if (window.inFlight === 0 && hasResponded === false) this.#windows.delete(origin)
       return isAwaited
     }
   }

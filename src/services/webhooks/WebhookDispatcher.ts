@@ -3,10 +3,11 @@
  * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
  * `AttemptLimiter` limits the attempts in flight per origin and user, so that a slow origin does not delay the others.
  */
-import { Cause, Context, Duration, Effect, Exit, type Fiber, FiberSet, Latch, Layer, Queue } from "effect"
+import { Cause, Context, Duration, Effect, Exit, type Fiber, FiberSet, Latch, Layer, Option, Queue } from "effect"
 import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { delays, deliveryId } from "../../domain/Webhook.ts"
-import { Counts } from "../limits/Counts.ts"
+import * as FairPermits from "../limits/FairPermits.ts"
+import { Memory, Sizes } from "../limits/Memory.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
@@ -33,15 +34,10 @@ const outcomeBatch = 256
 const grace = Duration.seconds(5)
 const drainTimeout = Duration.seconds(5)
 
-/** Large bodies in memory: each takes its size until its target has responded. An origin that hangs leaves room for others. */
-const maxLarge = 6
-const maxLargePerOrigin = 2
-/** Minimum delay of a large delivery for which there is no room. */
-const largeDelay = Duration.seconds(1)
-/** Time between two of them, so that a long backlog is not claimed again every second. */
-const largeSpacing = Duration.millis(30)
-/** Maximum delay: room may be free sooner than a long backlog suggests. */
-const longestLargeDelay = Duration.minutes(1)
+/** The longest that a large delivery waits for memory; part of its lease. */
+const memoryWait = Duration.seconds(3)
+/** After which it is claimed again if that was in vain. */
+const memoryRetry = Duration.seconds(5)
 
 export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
   /** Begins no more attempts, and waits at most 5 s for those in flight. */
@@ -102,27 +98,6 @@ const makeRecorder = Effect.fnUntraced(
   }
 )
 
-/** Releases claims without counting an attempt. The deliveries become due later, spaced for each origin. */
-const makePostpone = Effect.gen(function*() {
-  const store = yield* WebhookStore
-  const lastOf = new Map<string, Timestamp>()
-  return Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
-    const at = yield* now
-    const soonest = plus(at, largeDelay)
-    const latest = plus(at, longestLargeDelay)
-    const next = plus(lastOf.get(delivery.origin) ?? at, largeSpacing)
-    const due = next < soonest ? soonest : next > latest ? latest : next
-    // Moved to the end, so that the entries are in the order of their use and old ones are found first.
-    lastOf.delete(delivery.origin)
-    lastOf.set(delivery.origin, due)
-    for (const [origin, last] of lastOf) {
-      if (last > soonest) break
-      lastOf.delete(origin)
-    }
-    yield* retryForever(store.postpone(delivery, due))
-  })
-})
-
 /** Ends the deliveries whose last attempt was lost. No other attempt reports them. */
 const makeEndLost = Effect.fnUntraced(function*(lostBefore: LostBefore) {
   const store = yield* WebhookStore
@@ -136,72 +111,72 @@ const makeEndLost = Effect.fnUntraced(function*(lostBefore: LostBefore) {
   })
 })
 
-/** The large bodies in memory. */
-const makeLarge = () => {
-  const byOrigin = new Counts()
-  let total = 0
-  return {
-    /** Returns whether there is room for one more. */
-    enter: (origin: string): boolean => {
-      if (total >= maxLarge || byOrigin.of(origin) >= maxLargePerOrigin) return false
-      byOrigin.add(origin)
-      total++
-      return true
-    },
-    leave: (origin: string): void => {
-      byOrigin.remove(origin)
-      total--
-    }
-  }
-}
-
 type Fork = (effect: Effect.Effect<unknown, unknown>) => Fiber.Fiber<unknown, unknown>
 
-/** Makes the attempts in fibers of their own, within the limits of origins and of large bodies. */
-const makeAttempts = Effect.fnUntraced(
-  function*(fork: Fork, limiter: AttemptLimiter, large: ReturnType<typeof makeLarge>, lostBefore: LostBefore) {
-    const { webhooks: { pending: wake } } = yield* Changes
-    const timers = yield* Timers.make<string>(() => Effect.asVoid(wake.open))
-    const recorder = yield* makeRecorder(lostBefore, timers.set)
-    const attempt = yield* WebhookAttempts.make
+/**
+ * Returns a function that makes an attempt with a large body within the memory of a node, which the body holds until its target has
+ * responded. One origin and one user leave memory for others. Without memory the claim is taken back.
+ */
+const makeLarge = Effect.gen(function*() {
+  const store = yield* WebhookStore
+  const { deliveries } = yield* Memory
+  const ofOrigin = FairPermits.make({ total: Infinity, perHolder: (yield* Sizes).deliveries.perHolder })
+  return Effect.fnUntraced(function*<A, E>(delivery: ClaimedDelivery, attempt: Effect.Effect<A, E>) {
+    const { bytes, origin, sub } = delivery
+    const take = Effect.andThen(ofOrigin.take(origin, bytes), deliveries.take(sub, bytes))
+    const isMade = yield* Effect.scoped(
+      Effect.flatMap(
+        Effect.interruptible(Effect.timeoutOption(take, memoryWait)),
+        Option.match({ onNone: () => Effect.succeed(false), onSome: () => Effect.as(attempt, true) })
+      )
+    )
+    if (!isMade) yield* retryForever(store.postpone(delivery, plus(yield* now, memoryRetry)))
+  })
+})
 
-    const start = (delivery: ClaimedDelivery) => {
-      const release = limiter.acquire(delivery)
-      const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
-      const options = { kind: "client", attributes } as const
-      let hasResponded = false
-      const made = attempt(delivery, (outcome) => {
-        hasResponded = outcome.responseStatus !== null
-        recorder.add(outcome)
-      })
-      const traced = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, options)(made)
-      // An observer runs however the fiber ends.
-      fork(Effect.uninterruptible(traced)).addObserver((exit) => {
-        if (delivery.body === null) large.leave(delivery.origin)
-        if (release(hasResponded)) wake.openUnsafe()
-        if (Exit.isFailure(exit) && Cause.hasDies(exit.cause)) {
-          fork(Effect.logError("webhook attempt failed by a defect", exit.cause))
-        }
-      })
-    }
+/** Makes the attempts in fibers of their own, within the limits of origins and of memory. */
+const makeAttempts = Effect.fnUntraced(function*(fork: Fork, limiter: AttemptLimiter, lostBefore: LostBefore) {
+  const { webhooks: { pending: wake } } = yield* Changes
+  const timers = yield* Timers.make<string>(() => Effect.asVoid(wake.open))
+  const recorder = yield* makeRecorder(lostBefore, timers.set)
+  const attempt = yield* WebhookAttempts.make
+  const withMemory = yield* makeLarge
 
-    return { start, drain: recorder.drain }
+  const start = (delivery: ClaimedDelivery) => {
+    const release = limiter.acquire(delivery)
+    const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
+    const options = { kind: "client", attributes } as const
+    /** Undefined until there is an outcome. */
+    let hasResponded: boolean | undefined
+    const made = attempt(delivery, (outcome) => {
+      hasResponded = outcome.responseStatus !== null
+      recorder.add(outcome)
+    })
+    const traced = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, options)(made)
+    // An observer runs however the fiber ends.
+    const within = delivery.body === null ? withMemory(delivery, traced) : Effect.asVoid(traced)
+    fork(Effect.uninterruptible(within)).addObserver((exit) => {
+      if (release(hasResponded)) wake.openUnsafe()
+      if (Exit.isFailure(exit) && Cause.hasDies(exit.cause)) {
+        fork(Effect.logError("webhook attempt failed by a defect", exit.cause))
+      }
+    })
   }
-)
+
+  return { start, drain: recorder.drain }
+})
 
 const make = Effect.gen(function*() {
   const store = yield* WebhookStore
   const { webhooks: { floor, pending: wake } } = yield* Changes
   const { sweepInterval, webhookTimeout } = yield* Settings
-  const attemptTime = Duration.sum(webhookTimeout, grace)
+  const attemptTime = Duration.sum(Duration.sum(memoryWait, webhookTimeout), grace)
   const leases = [...(yield* delays), Duration.zero].map((delay) => Duration.sum(attemptTime, delay))
   const limiter = new AttemptLimiter(bounds)
-  const large = makeLarge()
-  const postpone = yield* makePostpone
   const fibers = yield* FiberSet.make<unknown, unknown>()
   const fork = yield* FiberSet.runtime(fibers)()
   const lostBefore = makeLostBefore()
-  const attempts = yield* makeAttempts(fork, limiter, large, lostBefore)
+  const attempts = yield* makeAttempts(fork, limiter, lostBefore)
 
   const claimSome = Effect.gen(function*() {
     const limit = Math.min(claimBatch, limiter.permits)
@@ -217,10 +192,7 @@ const make = Effect.gen(function*() {
       if (oldest !== null) yield* floor.raise(oldest)
       else if (from === ScanFloor.lowest) yield* floor.raise((yield* store.oldestDue(at)) ?? at)
     }
-    const refused = deliveries.filter(({ body, origin }) => body === null && !large.enter(origin))
-    for (const delivery of deliveries) if (!refused.includes(delivery)) attempts.start(delivery)
-    // In a fiber of its own, because an outage must not block the claims or the shutdown.
-    if (refused.length > 0) fork(Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
+    deliveries.forEach(attempts.start)
     if (hasMore) wake.openUnsafe()
   })
   const pendingWork = yield* PendingWork

@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as Limits from "../../../src/domain/Limits.ts"
 import { TaskId } from "../../../src/domain/Task.ts"
+import { Memory } from "../../../src/services/limits/Memory.ts"
 import { makeClient, SentTurns, slicesOf } from "../../../src/services/tasks/SentTurns.ts"
 
 const uuid = TaskId.make("019a0000-0000-7000-8000-000000000000")
@@ -21,7 +22,7 @@ describe("SentTurns", () => {
       yield* Effect.scoped(share(makeClient(), versionOf(2)))
       yield* both
       assert.deepStrictEqual(read, [1, 2, 1])
-    }).pipe(Effect.provide(SentTurns.layer)))
+    }).pipe(Effect.provide(Layer.provide(SentTurns.layer, Memory.layer))))
 
   it.effect("ends a slow client only while another user waits for its memory", () =>
     Effect.gen(function*() {
@@ -44,7 +45,7 @@ describe("SentTurns", () => {
         yield* Fiber.interrupt(waiting)
       }))
       yield* Scope.close(scope, Exit.void)
-    }).pipe(Effect.provide(SentTurns.layer)))
+    }).pipe(Effect.provide(Layer.provide(SentTurns.layer, Memory.layer))))
 
   it.effect("sends the pieces in their order", () =>
     Effect.gen(function*() {

@@ -3,6 +3,7 @@ import { Duration, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
 import type { TaskHead } from "../../../src/domain/Task.ts"
+import { Memory } from "../../../src/services/limits/Memory.ts"
 import { Changes } from "../../../src/services/signals/Changes.ts"
 import * as RevocationRepositoryMemory from "../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
 import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
@@ -13,7 +14,7 @@ import { layerFormats } from "../../kit/WebhookStoreContract.ts"
 
 const layerStores = TaskStoreMemory.layer.pipe(
   Layer.provide(layerFormats),
-  Layer.provideMerge([Changes.layer, RevocationRepositoryMemory.layer])
+  Layer.provideMerge([Changes.layer, Memory.layer, RevocationRepositoryMemory.layer])
 )
 
 layer(

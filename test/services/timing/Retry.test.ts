@@ -5,7 +5,7 @@ import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import { retryForever } from "../../../src/services/timing/Retry.ts"
 
 /** Repeats a statement that fails until `isMended` is set, and records its log lines above the level of debugging. */
-const world = Effect.gen(function*() {
+const makeWorld = () => {
   const state = { isMended: false, tries: 0, lines: [] as Array<string> }
   const logger = Logger.make(({ logLevel, message }) => {
     if (logLevel !== "Debug") state.lines.push(`${logLevel} ${String(message)}`)
@@ -19,12 +19,12 @@ const world = Effect.gen(function*() {
       { startImmediately: true }
     )
   return { state, start }
-})
+}
 
 describe("a statement that is retried", () => {
   it.effect("is sent every two seconds during an outage, without a line", () =>
     Effect.gen(function*() {
-      const { start, state } = yield* world
+      const { start, state } = makeWorld()
       const fiber = yield* start(Effect.fail(new StoreUnavailable({ cause: "away" })))
       yield* TestClock.adjust("1 hour")
       assert.isAtLeast(state.tries, 1800)
@@ -36,7 +36,7 @@ describe("a statement that is retried", () => {
 
   it.effect("is sent once a minute while it fails by a defect, with an error at powers of two, and goes on when it is mended", () =>
     Effect.gen(function*() {
-      const { start, state } = yield* world
+      const { start, state } = makeWorld()
       const fiber = yield* start(Effect.die("a row cannot be read"))
       yield* TestClock.adjust("24 hours")
       assert.isBelow(state.tries, 1500)
@@ -49,7 +49,7 @@ describe("a statement that is retried", () => {
 
   it.effect("ends when it is interrupted", () =>
     Effect.gen(function*() {
-      const { start, state } = yield* world
+      const { start, state } = makeWorld()
       const fiber = yield* start(Effect.fail(new StoreUnavailable({ cause: "away" })))
       yield* Fiber.interrupt(fiber)
       const { tries } = state

@@ -3,6 +3,7 @@ import { Effect, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../../src/domain/Task.ts"
+import { Sizes, sizes } from "../../../src/services/limits/Memory.ts"
 import { Webhooks } from "../../../src/services/webhooks/Webhooks.ts"
 import { DeliveryError } from "../../../src/services/webhooks/WebhookSender.ts"
 import { callerOf } from "../../kit/TestTasks.ts"
@@ -139,6 +140,12 @@ describe("a hanging origin", () => {
           const [delivery] = yield* Effect.flatMap(Webhooks, (webhooks) => webhooks.ofTask(ann.principal, uuid))
           assert.lengthOf(delivery?.attempts ?? [], 1)
         })
+    ).pipe(
+      // For six of them, and two of one origin.
+      Effect.provideService(Sizes, {
+        ...sizes,
+        deliveries: { budget: "core", total: 6 * 101_000, perHolder: 2 * 101_000 }
+      })
     )
   })
 

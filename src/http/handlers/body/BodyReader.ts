@@ -8,7 +8,8 @@ import { Digest } from "effect/crypto"
 import type { HttpServerRequest } from "effect/http"
 import type { Found } from "../../../domain/json/JsonPaths.ts"
 import * as Limits from "../../../domain/Limits.ts"
-import * as FairPermits from "../../../services/limits/FairPermits.ts"
+import type { FairPermits } from "../../../services/limits/FairPermits.ts"
+import { Memory } from "../../../services/limits/Memory.ts"
 import { PassedBytes } from "../../../services/limits/PassedBytes.ts"
 import type { IdempotencyClaim } from "../../../services/store/tasks/TaskWrites.ts"
 import { Timeouts } from "../../../services/timing/Intervals.ts"
@@ -36,10 +37,6 @@ export type BodyError =
   | UnsupportedMediaType
   | ValidationFailed
 
-/** Memory for large bodies in bytes, half of it for one holder. Until its response a body takes several times as much. */
-const bodyPermits = { total: 2 * Limits.jsonBodyBytes, perHolder: Limits.jsonBodyBytes }
-/** The same for longer bodies: events of the core. */
-const eventPermits = { total: Limits.coreEventBytes, perHolder: Limits.coreEventBytes }
 /** Copies that the database's driver makes of an accepted body. */
 const copies = 2
 
@@ -211,7 +208,7 @@ export class BodyReader extends Context.Service<BodyReader, {
   static readonly layer = Layer.effect(BodyReader, Effect.suspend(() => make))
 }
 
-const take = (permits: FairPermits.FairPermits, holder: string, count: number) =>
+const take = (permits: FairPermits, holder: string, count: number) =>
   Effect.timeoutOrElse(permits.take(holder, count), {
     duration: permitTimeout,
     orElse: () => Effect.fail(tooBusy)
@@ -220,8 +217,7 @@ const take = (permits: FairPermits.FairPermits, holder: string, count: number) =
 const makeReceive = Effect.gen(function*() {
   const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
   const passed = yield* PassedBytes
-  const bodies = FairPermits.make(bodyPermits)
-  const events = FairPermits.make(eventPermits)
+  const { bodies, events } = yield* Memory
   const readSmall = yield* SmallBodies.make
 
   const receiveSmall = Effect.fnUntraced(function*(
@@ -244,7 +240,7 @@ const makeReceive = Effect.gen(function*() {
     })
 
   /** Fails when a body arrives slowly while others wait for memory, so that slow senders cannot keep others out. */
-  const yieldToOthers = ({ buffer }: Incoming, memory: FairPermits.FairPermits) =>
+  const yieldToOthers = ({ buffer }: Incoming, memory: FairPermits) =>
     Effect.forever(Effect.gen(function*() {
       const before = buffer.received
       yield* Effect.sleep(contendedInterval)

@@ -3,15 +3,12 @@ import { Effect, Option, Schema } from "effect"
 import { FromBytes, OpaqueJson } from "../../../domain/json/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
 import { TaskHead, type TaskId, TaskSummary } from "../../../domain/Task.ts"
-import * as FairPermits from "../../limits/FairPermits.ts"
 import * as Batcher from "../sql/Batcher.ts"
 import { hidden, make as makeQueries, query, utf8 } from "../sql/Queries.ts"
 import { headColumns, taskColumns } from "./TaskColumns.ts"
 
-/** Bytes. A task with a larger turn is read alone: a batch stays small, and few large turns are in memory at a time. */
+/** Bytes. A task with a larger turn is read alone, so that a batch stays small. */
 const largeTurn = 65_536
-/** Large turns that are read at a time, fairly between users. */
-const largePermits = { total: 2, perHolder: 1 }
 
 /**
  * Turns of the event loop in which reads gather. Changes that arrive meanwhile are sent first, so that a client that polls
@@ -69,16 +66,10 @@ export const make = Effect.gen(function*() {
   const head = yield* makeRead((uuids) => rows(headsById, [uuids]))
   const outline = yield* makeRead((uuids) => rows(withSmallTurns, [uuids]))
 
-  const reading = FairPermits.make(largePermits)
-  const getLarge = Effect.fnUntraced(function*(uuid: TaskId, sub: string) {
-    yield* reading.take(sub, 1)
-    return yield* first(withTurns, [[uuid]])
-  }, Effect.scoped)
-
   const get = Effect.fnUntraced(function*(uuid: TaskId) {
     const small = yield* outline(uuid)
     const found = Option.isSome(small) && small.value.turnBytes > largeTurn
-      ? yield* getLarge(uuid, small.value.sub)
+      ? yield* first(withTurns, [[uuid]])
       : small
     return Option.map(found, (row) => {
       const { turnBytes: _, ...task } = row

@@ -66,9 +66,10 @@ export const Claimed = Schema.Struct({ fingerprint: Schema.String, taskId: TaskI
 export type Claimed = typeof Claimed.Type
 
 export class TaskReads extends Context.Service<TaskReads, {
+  /** The caller bounds the memory of large turns, here and of `turn`. */
   readonly get: (uuid: TaskId) => Effect.Effect<Option.Option<Task>, StoreUnavailable>
   readonly outline: (uuid: TaskId) => Effect.Effect<Option.Option<TaskOutline>, StoreUnavailable>
-  /** The turn of a task that has one. The caller bounds the memory of large ones. */
+  /** The turn of a task that has one. */
   readonly turn: (uuid: TaskId) => Effect.Effect<Option.Option<OpaqueJson>, StoreUnavailable>
   /** The heads of those `uuids` that exist. */
   readonly heads: (uuids: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>

@@ -33,7 +33,7 @@ const Row = Schema.Struct({
   dueAt: Timestamp,
   isAfterLost: Schema.Boolean,
   secret: Schema.NullOr(Schema.String),
-  isLarge: Schema.Boolean,
+  bytes: Schema.Int,
   hasMore: Schema.Boolean,
   oldest: Timestamp
 })
@@ -153,14 +153,14 @@ export const claim = query(
   )
   SELECT ${bodyColumnsOf("shown")}, shown.turn, d.url, d.origin, was_proven AS "isProven", d.attempts AS attempt,
     d.attempts >= d.attempts_allowed AS "isLast", d.callback_secret AS secret, ${micros("was_due_at")} AS "dueAt",
-    is_after_lost AS "isAfterLost", shown.is_large AS "isLarge",
+    is_after_lost AS "isAfterLost", shown.bytes,
     (SELECT count(*) FROM permitted) > (SELECT count(*) FROM locked) OR EXISTS (SELECT FROM crowded) AS "hasMore",
     ${micros("(SELECT min(due_at) FROM head)")} AS oldest
   FROM claimed d ${bodyTables}
-  CROSS JOIN LATERAL (SELECT calls_bytes + coalesce(octet_length(${turnOf}), 0) > ${largeBody} AS is_large) AS size
+  CROSS JOIN LATERAL (SELECT calls_bytes + coalesce(octet_length(${turnOf}), 0) AS bytes) AS size
   CROSS JOIN LATERAL (
-    SELECT is_large, CASE WHEN NOT is_large THEN d.pending_tool_calls END AS pending_tool_calls,
-      CASE WHEN NOT is_large THEN ${turnOf} END AS turn
+    SELECT bytes, CASE WHEN bytes <= ${largeBody} THEN d.pending_tool_calls END AS pending_tool_calls,
+      CASE WHEN bytes <= ${largeBody} THEN ${turnOf} END AS turn
   ) AS shown`
 )
 

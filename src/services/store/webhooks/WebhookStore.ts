@@ -72,6 +72,8 @@ export interface ClaimedDelivery extends DeliveryKey {
   readonly secret: string | null
   /** The body to send; null when it is large, and has to be read with `body` before sending. */
   readonly body: OpaqueJson | null
+  /** About the length of the body. */
+  readonly bytes: number
 }
 
 export interface Claim {

@@ -127,6 +127,7 @@ const claim = (tables: MemoryTables["Service"], request: ClaimRequest) => {
       isProven: byOrigin.get(origin)?.isProven ?? tables.provenOrigins.has(origin),
       secret,
       body: format !== null || body.length > largeBody ? null : body,
+      bytes: body.length,
       attempt,
       claimedAt: at,
       isLast,

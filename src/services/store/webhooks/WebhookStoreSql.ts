@@ -9,7 +9,7 @@ import { PendingWork } from "../PendingWork.ts"
 import { array, make as makeQueries } from "../sql/Queries.ts"
 import * as WebhookClaim from "./WebhookClaim.ts"
 import * as Statements from "./WebhookStatements.ts"
-import { type AttemptOutcome, WebhookStore } from "./WebhookStore.ts"
+import { type AttemptOutcome, largeBody, WebhookStore } from "./WebhookStore.ts"
 
 const { float8, int4, text, uuid } = PgTypes.OID
 
@@ -42,12 +42,24 @@ export const layer = Layer.effect(
             for (const [row, body] of Arr.zip(changes, found)) if (Option.isSome(body)) bodies.set(row, body.value)
           }
           const deliveries = claimed.map((row) => {
-            const { attempt, dueAt, isAfterLost, isLast, isProven, origin, revision, secret, sub, url, uuid: taskId } =
-              row
-            const body = row.format === null && !row.isLarge ? TaskView.toJson(row) : bodies.get(row) ?? null
+            const { attempt, bytes, dueAt, isAfterLost, isLast, isProven, origin, revision, secret, sub, url } = row
+            const isReady = row.format === null && bytes <= largeBody
+            const body = isReady ? TaskView.toJson(row) : bodies.get(row) ?? null
             const claimedAt = request.at
             const target = { sub, url, origin, isProven }
-            return { taskId, revision, ...target, attempt, claimedAt, isLast, dueAt, isAfterLost, secret, body }
+            return {
+              taskId: row.uuid,
+              revision,
+              ...target,
+              attempt,
+              claimedAt,
+              isLast,
+              dueAt,
+              isAfterLost,
+              secret,
+              body,
+              bytes
+            }
           })
           return { deliveries, hasMore: claimed[0]?.hasMore ?? false, oldest: claimed[0]?.oldest ?? null }
         }),
