@@ -66,7 +66,7 @@ const isUnknown = ({ acceptanceDeadline, resumedAt, status }: TaskHead, { ownedS
   status === "pending" ? acceptanceDeadline === null : resumedAt !== null && resumedAt > ownedSince
 
 /** Whether the core needs a run. An interrupted run has ended, although its task keeps its id until the next run. */
-export const isWanted = (actor: Actor | undefined, runId: RunId): boolean =>
+export const isWanted = <A extends Actor>(actor: A | undefined, runId: RunId): actor is A =>
   actor !== undefined && actor.head.runId === runId && actor.head.status !== "interrupted"
 
 /** Whether the run has been silent for longer than its core declared. */
@@ -81,6 +81,9 @@ export const isQuiet = ({ head, quietSince }: Actor, since: Timestamp): boolean 
 /** Whether the core has accepted the run or reported of it, so that a later refusal does not end the task. */
 export const isAccepted = ({ handOvers, head }: Actor): boolean =>
   head.status === "processing" && (handOvers > 0 || head.resumedAt === null)
+
+/** Whether the run, which the core has accepted, has reported since: nothing has to be dispatched. */
+export const hasReported = ({ handOvers, silence }: Actor): boolean => silence !== undefined && handOvers === 0
 
 /**
  * Decides for a row that was read, or for the actor's own one when its timer is due. A run that this node has not dispatched

@@ -6,13 +6,14 @@ import { Duration, Effect } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskHead, TaskId } from "../../domain/Task.ts"
 import { fromMicros, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient } from "../core/CoreClient.ts"
 import { lookInterval } from "../core/CoreReach.ts"
 import { Settings } from "../settings/Settings.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import { TaskWrites } from "../store/tasks/TaskWrites.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { type Actor, isQuiet, isSilent } from "./Decision.ts"
+import { type Actor, isQuiet, isSilent, type MutableActor } from "./Decision.ts"
 
 /** Runs of one check: the rest waits for the next sweep. */
 const batch = 1000
@@ -21,27 +22,35 @@ const sweepTime = Duration.seconds(1)
 /** After a gap of this length the core has to reach the service again: its silence counts from the start. */
 const longGap = Duration.seconds(5)
 
+/** After every deadline. */
+const never = fromMicros(Infinity)
+
 const micros = (duration: Duration.Duration) => Duration.toMillis(duration) * 1000
 
 interface Options {
-  readonly actors: ReadonlyMap<TaskId, Actor>
-  readonly isMine: (id: TaskId) => boolean
-  /** Counts the silence of a run from a moment on. */
-  readonly countFrom: (id: TaskId, at: Timestamp, handOvers: number) => void
+  readonly actors: ReadonlyMap<TaskId, MutableActor>
   /** The run was claimed: it is handed over. */
-  readonly handOver: (head: TaskHead, handOvers: number) => void
+  readonly handOver: (head: TaskHead) => void
   readonly wake: (head: TaskHead) => Effect.Effect<void>
 }
 
-export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, isMine, wake }: Options) {
+export const make = Effect.fnUntraced(function*({ actors, handOver, wake }: Options) {
   const writes = yield* TaskWrites
   const reads = yield* TaskReads
   const { stuckAfter, sweepInterval } = yield* Settings
   const core = yield* CoreClient
+  const { isMine } = yield* TaskOwnership
   const scope = yield* Effect.scope
   let checkedAt = yield* now
   // Without live tasks there is no sweep, and alerts need the series.
   Metrics.stuckRuns.set(0)
+
+  const countFrom = (id: TaskId, at: Timestamp, handOvers: number): void => {
+    const actor = actors.get(id)
+    if (actor === undefined) return
+    actor.quietSince = at
+    actor.handOvers = handOvers
+  }
 
   /** Leaves out the time in which this node could not have recorded an event. */
   const discountGap = (at: Timestamp) => {
@@ -90,7 +99,9 @@ export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, i
       }
       heads.delete(uuid)
       claimed++
-      handOver(head, handOvers)
+      // Its silence counts again from the core's answer.
+      countFrom(uuid, never, handOvers)
+      handOver(head)
     }
     if (claimed > 0) {
       Metrics.handOvers.add(claimed)
