@@ -165,7 +165,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
 
   const answered = (actor: MutableActor, silence: number | null, at: Timestamp): void => {
     actor.silence = silence
-    actor.quietSince = at
+    actor.answeredAt = at
   }
 
   const readAndStart = Effect.fnUntraced(function*(head: TaskHead, dispatching: Dispatching) {
@@ -203,7 +203,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
         return actors.end(head, TaskEvent.cases.TokenRevoked.make({}))
       case "CoreRefused": {
         const actor = actors.get(head.uuid)
-        if (!isRecovery || actor === undefined || !isAccepted(actor)) {
+        if (!isRecovery || actor === undefined || !isAccepted(actor.head)) {
           return Effect.andThen(
             Effect.logWarning(`the core refused the run with status ${error.status}`),
             refused(Failure.processingFailed)

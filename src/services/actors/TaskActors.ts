@@ -10,11 +10,11 @@
  * 4. A task has at most one dispatch of a run and one commit of an expired deadline in progress.
  * 5. An actor changes a row only by a guarded statement, so an actor on two nodes, or a stale one, does no harm.
  */
-import { Cause, Context, Duration, Effect, FiberSet, Layer } from "effect"
+import { Cause, Clock, Context, Duration, Effect, FiberSet, Layer } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskEvent, TaskHead, TaskId } from "../../domain/Task.ts"
-import { now, type Timestamp } from "../../domain/Timestamp.ts"
+import { fromNanos, now, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import type { Run } from "../core/CoreClient.ts"
 import { CoreStops } from "../core/CoreStops.ts"
@@ -29,9 +29,8 @@ import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
 import * as Timers from "../timing/Timers.ts"
-import { decide, type MutableActor, newActor } from "./Decision.ts"
+import { decide, isQuiet, isSilent, type MutableActor, newActor } from "./Decision.ts"
 import * as Dispatch from "./Dispatch.ts"
-import * as SilentRuns from "./SilentRuns.ts"
 
 export class TaskActors extends Context.Service<TaskActors, {
   /**
@@ -47,10 +46,12 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly distrustRuns: Effect.Effect<void>
   /** Applies a row to the actor of its task, if this node has one. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
-  /** The same for the row after an event of its current run, which is a sign of life even if it changed nothing. */
-  readonly hear: (head: TaskHead) => Effect.Effect<void>
-  /** Hands runs over again that are silent. */
-  readonly handOverSilent: Effect.Effect<void, StoreUnavailable>
+  /** Call it when the database is back: no event could be recorded before, so that time is no silence. */
+  readonly endOutage: Effect.Effect<void>
+  /** Those of applied rows whose run has been silent for longer than its core declared. */
+  readonly silent: (heads: ReadonlyArray<TaskHead>, at: Timestamp) => Effect.Effect<ReadonlyArray<TaskHead>>
+  /** Hands a silent run over again, which this node has claimed. */
+  readonly handOver: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
   /**
@@ -78,7 +79,7 @@ const make = Effect.gen(function*() {
   const changes = yield* Changes
   const writes = yield* TaskWrites
   const stops = yield* CoreStops
-  const { acceptanceTimeout, sweepInterval } = yield* Settings
+  const { acceptanceTimeout, stuckAfter, sweepInterval } = yield* Settings
   const runInFiber = yield* FiberSet.makeRuntime()
   const missingEvents = OutageLog.make()
   const lateness = Lateness.make()
@@ -86,10 +87,24 @@ const make = Effect.gen(function*() {
   const expiries = Lane.make(maxExpiring)
   /** Tasks whose row may be stored already, and which are about to begin. */
   const creating = new Set<TaskId>()
+  /** Since then this node knows every run of its tasks. */
   let ownedSince = yield* now
+  /** Since then events could be recorded. */
+  let recordedFrom = ownedSince
 
   const actors = new Map<TaskId, MutableActor>()
+  const count = (isCounted: (head: TaskHead) => boolean): number => {
+    let counted = 0
+    for (const { head } of actors.values()) if (isCounted(head)) counted++
+    return counted
+  }
+  const clock = yield* Clock.Clock
   yield* Metrics.actors.observe(() => actors.size)
+  yield* Metrics.silentRuns.observe(() => count(({ handOvers }) => handOvers !== null))
+  yield* Metrics.stuckRuns.observe(() => {
+    const at = fromNanos(clock.currentTimeNanosUnsafe())
+    return count((head) => isQuiet(head, stuckAfter, at, recordedFrom))
+  })
   const timers = yield* Timers.make((id: TaskId) =>
     Effect.map(now, (at) => {
       const actor = actors.get(id)
@@ -115,11 +130,7 @@ const make = Effect.gen(function*() {
     const decision = decide(known, head, at, { acceptanceTimeout, sweepInterval, ownedSince })
     if (decision._tag === "Ignore") return
     if (decision._tag === "Release") return release(head.uuid)
-    const actor = known ?? newActor(head, at)
-    if (head.revision > actor.head.revision) {
-      actor.quietSince = at
-      actor.handOvers = 0
-    }
+    const actor = known ?? newActor(head)
     actor.head = head
     if (known === undefined) actors.set(head.uuid, actor)
     if (decision._tag === "Expire") {
@@ -183,19 +194,13 @@ const make = Effect.gen(function*() {
 
   const dispatch = yield* Dispatch.make({ get: (id) => actors.get(id), wake, end: endWithRetries, release, fork })
 
-  const handOverSilent = yield* SilentRuns.make({
-    actors,
-    handOver: (head) => dispatch.start(head, undefined, true),
-    wake
-  })
-
   return TaskActors.of({
     begin: (head, run) =>
       Effect.flatMap(now, (at) => {
         const isMine = ownership.isMine(head.uuid)
         // The commit has notified the owner.
         if (run === undefined && !isMine) return Effect.void
-        const actor = actors.get(head.uuid) ?? newActor(head, at)
+        const actor = actors.get(head.uuid) ?? newActor(head)
         actors.set(head.uuid, actor)
         if (actor.head.revision <= head.revision) {
           actor.dispatchedRun = head.runId
@@ -219,15 +224,19 @@ const make = Effect.gen(function*() {
     }),
     distrustRuns: Effect.map(now, (at) => void (ownedSince = at)),
     wake,
-    hear: (head) =>
+    endOutage: Effect.map(now, (at) => void (recordedFrom = at)),
+    silent: (heads, at) =>
+      Effect.sync(() =>
+        heads.filter(({ runId, uuid }) => {
+          const actor = actors.get(uuid)
+          return actor?.dispatchedRun === runId && !dispatch.isDispatching(runId) && isSilent(actor, at, recordedFrom)
+        })
+      ),
+    handOver: (head) =>
       Effect.map(now, (at) => {
-        const actor = actors.get(head.uuid)
-        if (actor === undefined) return
         apply(head, at)
-        actor.quietSince = at
-        actor.handOvers = 0
+        dispatch.start(head, undefined, true)
       }),
-    handOverSilent,
     end,
     withDispatchSlot: (uuid, request, create) =>
       Effect.suspend(() => {

@@ -25,7 +25,6 @@ export interface TaskRow extends Mutable<Task> {
   coreState: OpaqueJson | null
   toolResults: OpaqueJson | null
   userToken: string
-  silenceFrom: Timestamp | null
   /** `tasks.active_us`. */
   activeMicros: number | null
   usage: Usage.Tokens | null

@@ -63,14 +63,10 @@ describe("recovery", () => {
 
   it.effect("leaves out runs that are no longer this node's when their turn comes, until they are again", () => {
     let isMine = true
-    const layerOwnership = Layer.succeed(TaskOwnership, {
-      isMine: () => isMine,
-      shards: () => undefined,
-      changed: Effect.never,
-      drain: Effect.void,
-      takeIn: Effect.void,
-      isDrained: () => false
-    })
+    const layerOwnership = Layer.effect(
+      TaskOwnership,
+      Effect.map(TaskOwnership, (alone) => ({ ...alone, isMine: () => isMine }))
+    ).pipe(Layer.provide(TaskOwnership.layerAlone))
     return withSlowCore({ layerOwnership }, (starts) =>
       Effect.gen(function*() {
         const all = yield* others(20, "processing")

@@ -172,7 +172,7 @@ BEGIN
 
   IF 'NoEffect' = ANY (outcomes) THEN
     -- An event that changes nothing is still a sign of life of its run.
-    UPDATE tasks t SET resumed_at = NULL, silence_from = p_at[n], silent_since = NULL, hand_overs = NULL
+    UPDATE tasks t SET resumed_at = NULL, last_event_at = p_at[n], hand_overs = NULL
     FROM generate_subscripts(p_uuid, 1) AS n
     WHERE outcomes[n] = 'NoEffect' AND signs[n] AND ${is("t.uuid", "p_uuid[n]")};
   END IF;
@@ -260,8 +260,7 @@ BEGIN
       completed_at = CASE WHEN p_is_terminal[n] THEN p_at[n] END,
       run_id = coalesce(p_new_run_id[n], t.run_id),
       resumed_at = CASE WHEN p_new_run_id[n] IS NOT NULL THEN p_at[n] END,
-      silence_from = NULL,
-      silent_since = NULL,
+      last_event_at = p_at[n],
       hand_overs = NULL,
       active_us = active,
       usage = CASE WHEN reported IS NOT NULL THEN reported || CASE
