@@ -7,7 +7,7 @@ import { statements } from "./src/services/store/schema/0001_schema.ts"
 import { functions } from "./src/services/store/schema/Functions.ts"
 import { latest } from "./src/services/store/schema/Migrations.ts"
 
-const known = { hash: "e2d5aa7277f6f260", latest: 1 }
+const known = { hash: "617f333e0b60570a", latest: 1 }
 
 const hash = createHash("sha256").update([...statements, ...functions].join("\n")).digest("hex").slice(0, 16)
 if (hash !== known.hash || latest !== known.latest) {

@@ -10,7 +10,7 @@ const services = {
   settings: [],
   timing: ["settings"],
   telemetry: [],
-  limits: [],
+  limits: ["telemetry"],
   cluster: [],
   signals: ["telemetry", "timing", "limits"],
   store: ["signals", "telemetry", "timing", "settings", "limits"],

@@ -181,9 +181,9 @@ export const TaskHead = Schema.Struct({
   acceptanceDeadline: Schema.NullOr(Timestamp),
   /** When tool results began the current run; null for a first run, and once the core has reported of the run. */
   resumedAt: Schema.NullOr(Timestamp),
-  /** The last sign of life of a run that was handed over again because it was silent, and still is. */
-  silentSince: Schema.NullOr(Timestamp),
-  /** How often it was handed over again since then. */
+  /** The latest event, also one of the current run that changed nothing; null before the first. */
+  lastEventAt: Schema.NullOr(Timestamp),
+  /** How often the current run was handed over again since then, because it was silent; null if it was not. */
   handOvers: Schema.NullOr(Schema.Int)
 })
 export interface TaskHead extends Schema.Schema.Type<typeof TaskHead> {}

@@ -12,7 +12,7 @@ export interface WaitingOn {
   readonly silence?: { readonly since: Timestamp; readonly handOvers: number }
 }
 
-type Waiting = Deadlines & Pick<TaskHead, "silentSince" | "handOvers">
+type Waiting = Deadlines & Pick<TaskHead, "lastEventAt" | "handOvers">
 
 /** Null for a task that has ended. */
 export const waitingOn = (task: Waiting): WaitingOn | null => {
@@ -25,9 +25,9 @@ export const waitingOn = (task: Waiting): WaitingOn | null => {
         party: "core",
         for: "result",
         until,
-        ...(task.silentSince === null || task.handOvers === null
+        ...(task.lastEventAt === null || task.handOvers === null
           ? {}
-          : { silence: { since: task.silentSince, handOvers: task.handOvers } })
+          : { silence: { since: task.lastEventAt, handOvers: task.handOvers } })
       }
     case "interrupted":
       return { party: "client", for: "tool_results", until }

@@ -68,9 +68,9 @@ describe("large texts at every entry point at the same time", () => {
     const owners = await Promise.all(Array.from({ length: count }, () => mint(randomUUID())))
     const turn = turnOf("x".repeat(turnBytes))
     const { baseMemory, peakMemory } = await victim.observe(async () => {
-      let isOver = false
+      const over = new AbortController()
       const sampling = (async () => {
-        while (!isOver) {
+        while (!over.signal.aborted) {
           await sample()
           await pause(50)
         }
@@ -89,7 +89,7 @@ describe("large texts at every entry point at the same time", () => {
         stall("/rpc", internalToken, 40 * mebibyte, `{"_tag":"Request","payload":"`)
       ]))
       await pause(5000)
-      isOver = true
+      over.abort()
       await sampling
     })
 

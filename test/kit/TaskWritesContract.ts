@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { type Duration, Effect, Option, Result } from "effect"
 import { fromValue } from "../../src/domain/json/OpaqueJson.ts"
-import { isTerminal, sourcesOf, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import { isTerminal, sourcesOf, TaskEvent, type TaskEventTag, type TaskHead, TaskId } from "../../src/domain/Task.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
 import { TaskRetention } from "../../src/services/store/tasks/TaskRetention.ts"
@@ -31,7 +31,7 @@ export const contract = (it: StoreTests) => {
         deadline: task.deadline,
         acceptanceDeadline: task.acceptanceDeadline,
         resumedAt: null,
-        silentSince: null,
+        lastEventAt: null,
         handOvers: null
       })
       assert.isTrue(Option.isNone(yield* reads.get(TaskId.make(yield* uuid))))
@@ -165,12 +165,12 @@ export const contract = (it: StoreTests) => {
       assert.isNull(yield* resumedAfter("Progressed"))
     }))
 
-  it.effect("claims a silent run once, and none that was heard of, has changed or is another one", () =>
+  it.effect("claims a silent run once, and none of which an event was recorded or whose task has changed", () =>
     Effect.gen(function*() {
       const writes = yield* TaskWrites
-      const tasks = yield* Effect.all(Array.from({ length: 6 }, () => stored()))
+      const tasks = yield* Effect.all(Array.from({ length: 5 }, () => stored()))
       for (const { uuid } of tasks) yield* commit(uuid, "Accepted")
-      const [silent, alive, repeated, changed, other, ended] = tasks
+      const [silent, alive, repeated, changed, ended] = tasks
       const since = yield* now
       const at = plus(since, "1 minute")
       const lifeOf = (task: NewTask, tag: TaskEventTag, id: string) =>
@@ -181,29 +181,34 @@ export const contract = (it: StoreTests) => {
       assert.strictEqual((yield* lifeOf(alive!, "Accepted", "sign"))._tag, "NoEffect")
       yield* lifeOf(changed!, "Progressed", "e1")
       yield* commit(ended!.uuid, "Completed")
-      const runOf = ({ runId, uuid }: NewTask, revision = 1) => ({ uuid, runId, revision, since })
-      const asked = [
-        ...[silent!, alive!, repeated!, changed!, ended!].map((task) => runOf(task)),
-        { ...runOf(other!), runId: yield* newRunId }
-      ]
-      const claim = (runs: typeof asked) =>
-        Effect.map(writes.claimSilent(runs, at), (claims) => new Map(claims.map(({ uuid, ...claim }) => [uuid, claim])))
+      const reads = yield* TaskReads
+      const headOf = (task: NewTask) => Effect.map(reads.heads([task.uuid]), ([head]) => head!)
+      // As their node read them.
+      const asked = yield* Effect.forEach(
+        tasks,
+        (task) => Effect.map(headOf(task), (head) => ({ ...head, revision: 1, lastEventAt: since, handOvers: null }))
+      )
+      const claim = (runs: ReadonlyArray<TaskHead>) =>
+        Effect.map(writes.claimSilent(runs), (claimed) => new Map(claimed.map((head) => [head.uuid, head])))
       // Two nodes at once.
       const both = yield* Effect.all([claim(asked), claim(asked)], { concurrency: "unbounded" })
-      const claimedBy = (task: NewTask) => both.filter((claims) => claims.get(task.uuid)?.isClaimed === true).length
-      assert.deepStrictEqual(tasks.map(claimedBy), [1, 0, 1, 0, 0, 0])
-      const later = yield* claim(asked)
-      assert.deepStrictEqual(later.get(alive!.uuid), { isClaimed: false, since: at, handOvers: 0 })
-      assert.deepStrictEqual(later.get(silent!.uuid), { isClaimed: false, since: at, handOvers: 1 })
-      assert.isFalse(later.has(ended!.uuid))
-      const reads = yield* TaskReads
-      const [head] = yield* reads.heads([silent!.uuid])
-      assert.deepInclude(head, { silentSince: since, handOvers: 1, revision: 1, status: "processing" })
+      assert.deepStrictEqual(
+        tasks.map(({ uuid }) => both.filter((claimed) => claimed.has(uuid)).length),
+        [1, 0, 1, 0, 0]
+      )
+      const head = yield* headOf(silent!)
+      assert.deepInclude(head, { lastEventAt: since, handOvers: 1, revision: 1, status: "processing" })
+      assert.deepStrictEqual(
+        both.flatMap((claimed) => [...claimed.values()]).find(({ uuid }) => uuid === head.uuid),
+        head
+      )
+      assert.strictEqual((yield* claim(asked)).size, 0)
       assert.strictEqual((yield* lifeOf(repeated!, "Accepted", "again"))._tag, "NoEffect")
-      const [heard] = yield* reads.heads([repeated!.uuid])
-      assert.deepInclude(heard, { silentSince: null, handOvers: null })
-      assert.isTrue((yield* writes.claimSilent([{ ...runOf(silent!), since: at }], plus(at, "1 minute")))[0]?.isClaimed)
-      assert.deepInclude((yield* reads.heads([silent!.uuid]))[0], { silentSince: since, handOvers: 2 })
+      assert.deepInclude(yield* headOf(repeated!), { lastEventAt: at, handOvers: null, revision: 1 })
+      const [again] = yield* writes.claimSilent([head])
+      assert.deepInclude(again, { lastEventAt: since, handOvers: 2 })
+      yield* commit(silent!.uuid, "Progressed")
+      assert.deepInclude(yield* headOf(silent!), { lastEventAt: yield* now, handOvers: null, revision: 2 })
     }))
 
   it.effect("records the acceptance of a run together with its first event, as a change of its own", () =>

@@ -153,6 +153,12 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
   ],
   "src/services/store/tasks/TaskWritesSql.ts": [
     [
+      "a run that has reported is claimed as silent",
+      "AND last_event_at <= ${moment(\"asked.last_event\")}",
+      "",
+      integration("TaskStoreSql.test.ts", "claims a silent run once")
+    ],
+    [
       "the acceptance clock restarts at each attempt",
       "AND status = 'pending' AND acceptance_deadline_at IS NULL`",
       "AND status = 'pending'`",
@@ -308,6 +314,14 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "Math.min(declared * 2 ** handOvers, maxPause)",
       "Math.min(declared, maxPause)",
       unit("services/actors/SilentRuns.test.ts")
+    ]
+  ],
+  "src/services/actors/Decision.ts": [
+    [
+      "time without the database counts as silence",
+      "Math.max(lastEventAt ?? 0, from)",
+      "(lastEventAt ?? 0)",
+      unit("services/actors/Decision.test.ts")
     ]
   ],
   "src/domain/DispatchRetry.ts": [

@@ -183,7 +183,8 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
         return yield* send(run, { type: "failed", event_id: eventId(), code, message, ...anyTurn() })
       }
       case "interrupted": {
-        const call = { id: `call of ${run.runId}`, name: "look", arguments: {} }
+        // A run that was lost and begun again may have been interrupted before.
+        const call = { id: `call ${eventNumber} of ${run.runId}`, name: "look", arguments: {} }
         const calls = dice.chance(0.3) ? [call, { ...call, id: `other ${call.id}` }] as const : [call] as const
         const state = dice.chance(0.8) ? { of: run.runId } : undefined
         seenOf(world, run.taskId).interrupts.push({

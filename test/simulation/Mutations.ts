@@ -1,8 +1,8 @@
 /** Planted bugs. The simulation has to find each of them, or it proves nothing. */
 import { Duration, Effect, Layer, Option, Struct } from "effect"
 import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
-import type { TaskId } from "../../src/domain/Task.ts"
-import { plus } from "../../src/domain/Timestamp.ts"
+import type { TaskHead, TaskId } from "../../src/domain/Task.ts"
+import { now, plus, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import type { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
 import type { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
@@ -57,20 +57,33 @@ const unheardResume = Layer.effect(
   })
 )
 
-/** No event without effect counts, neither here nor in the row. */
-const deafActors = Layer.effect(TaskActors, Effect.map(TaskActors, (actors) => ({ ...actors, hear: actors.wake })))
+/** An event without effect counts for nobody, although the row has its moment. */
+const countsChangesOnly = (): Mutation => {
+  const changedAt = new Map<TaskId, Timestamp | null>()
+  const without = (head: TaskHead): TaskHead => ({ ...head, lastEventAt: changedAt.get(head.uuid) ?? head.lastEventAt })
+  return {
+    writes: (writes) => ({
+      ...writes,
+      commit: (...call) =>
+        Effect.map(writes.commit(...call), (outcome) => {
+          if (outcome._tag === "Applied") changedAt.set(outcome.head.uuid, outcome.head.lastEventAt)
+          return outcome._tag === "NoEffect" ? { ...outcome, head: without(outcome.head) } : outcome
+        }),
+      claimSilent: (runs) =>
+        Effect.flatMap(now, (at) => writes.claimSilent(runs.map((run) => ({ ...run, lastEventAt: at }))))
+    }),
+    scans: (scans) => ({
+      ...scans,
+      running: (...page) => Effect.map(scans.running(...page), (heads) => heads.map(without))
+    })
+  }
+}
 
 export const mutations = {
   "a run that the core has lost is never handed over again": {
     writes: (writes) => ({ ...writes, claimSilent: () => Effect.succeed([]) })
   },
-  "a sign of life that does not count": {
-    actors: deafActors,
-    writes: (writes) => ({
-      ...writes,
-      claimSilent: (runs, at) => writes.claimSilent(runs.map((run) => ({ ...run, since: at })), at)
-    })
-  },
+  "a sign of life that does not count": countsChangesOnly(),
   "a missing fence: events of earlier runs are applied": {
     writes: (writes) => ({
       ...writes,

@@ -3,7 +3,7 @@ import { Duration } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import { pauseAfter } from "../../domain/Silence.ts"
 import type { RunId, TaskEvent, TaskHead } from "../../domain/Task.ts"
-import { plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { fromMicros, plus, type Timestamp } from "../../domain/Timestamp.ts"
 
 export interface Actor {
   /** The newest row that this node has seen. */
@@ -14,22 +14,19 @@ export interface Actor {
   readonly ending: RunId | undefined
   /** The seconds of silence that the core declared when it answered 2xx to the dispatched run, null if none; undefined before. */
   readonly silence: number | null | undefined
-  /** The silence of the run counts from here; in the future while it is being handed over. */
-  readonly quietSince: Timestamp
-  /** Hand-overs since the run's last sign of life. */
-  readonly handOvers: number
+  /** When it answered. */
+  readonly answeredAt: Timestamp
 }
 
 export type MutableActor = { -readonly [Key in keyof Actor]: Actor[Key] }
 
 /** An actor that has done nothing yet. */
-export const newActor = (head: TaskHead, at: Timestamp): MutableActor => ({
+export const newActor = (head: TaskHead): MutableActor => ({
   head,
   dispatchedRun: undefined,
   ending: undefined,
   silence: undefined,
-  quietSince: at,
-  handOvers: 0
+  answeredAt: fromMicros(0)
 })
 
 /** `until` is the task's next deadline. */
@@ -66,21 +63,28 @@ const isUnknown = ({ acceptanceDeadline, resumedAt, status }: TaskHead, { ownedS
   status === "pending" ? acceptanceDeadline === null : resumedAt !== null && resumedAt > ownedSince
 
 /** Whether the core needs a run. An interrupted run has ended, although its task keeps its id until the next run. */
-export const isWanted = (actor: Actor | undefined, runId: RunId): boolean =>
+export const isWanted = <A extends Actor>(actor: A | undefined, runId: RunId): actor is A =>
   actor !== undefined && actor.head.runId === runId && actor.head.status !== "interrupted"
 
-/** Whether the run has been silent for longer than its core declared. */
-export const isSilent = ({ dispatchedRun, handOvers, head, quietSince, silence }: Actor, now: Timestamp): boolean =>
-  typeof silence === "number" && head.status === "processing" && dispatchedRun === head.runId &&
-  now - quietSince >= pauseAfter(silence, handOvers) * 1_000_000
+/** Whether the core works on the run, and no event of it was recorded for so long. Time before `from` does not count. */
+export const isQuiet = (
+  { lastEventAt, status }: TaskHead,
+  duration: Duration.Duration,
+  at: Timestamp,
+  from = 0
+): boolean => status === "processing" && at - Math.max(lastEventAt ?? 0, from) >= Duration.toMillis(duration) * 1000
 
-/** Whether nothing was heard since then of a run that the core works on. */
-export const isQuiet = ({ head, quietSince }: Actor, since: Timestamp): boolean =>
-  head.status === "processing" && quietSince <= since
+/** Whether the run has been silent for longer than its core declared, since its last event and since the core's last answer. */
+export const isSilent = ({ answeredAt, head, silence }: Actor, at: Timestamp, from: Timestamp): boolean =>
+  typeof silence === "number" &&
+  isQuiet(head, Duration.seconds(pauseAfter(silence, head.handOvers ?? 0)), at, Math.max(answeredAt, from))
 
 /** Whether the core has accepted the run or reported of it, so that a later refusal does not end the task. */
-export const isAccepted = ({ handOvers, head }: Actor): boolean =>
-  head.status === "processing" && (handOvers > 0 || head.resumedAt === null)
+export const isAccepted = ({ handOvers, resumedAt, status }: TaskHead): boolean =>
+  status === "processing" && (handOvers !== null || resumedAt === null)
+
+/** Whether the run, which the core has answered, has reported since it was handed over: nothing has to be dispatched. */
+export const hasReported = ({ head, silence }: Actor): boolean => silence !== undefined && head.handOvers === null
 
 /**
  * Decides for a row that was read, or for the actor's own one when its timer is due. A run that this node has not dispatched

@@ -1,17 +1,18 @@
 /**
- * Dispatches a run to the core, with retries until the core accepts or refuses it or the task needs it no longer. The row is
- * read before each retry, because another node may have changed the task.
+ * Dispatches runs to the core. A run waits for room in a lane; then it is attempted, and again after pauses, until the core accepts or
+ * refuses it or its task needs it no longer. The row is read before each retry, because another node may have changed the task.
  */
-import { Clock, Data, Deferred, Duration, Effect, Option, Pull, Schedule } from "effect"
+import { Clock, Data, Duration, Effect, Option, Pull, Schedule } from "effect"
 import { dueAt } from "../../domain/Deadline.ts"
 import { CoreUnavailable, pauseWithin, schedule } from "../../domain/DispatchRetry.ts"
 import * as Failure from "../../domain/Failure.ts"
 import { refersToOthers } from "../../domain/StoredRequest.ts"
-import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
+import { type RunId, TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { now, plus, type Timestamp, until } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../core/CoreClient.ts"
 import * as RunRequests from "../core/RunRequests.ts"
+import * as Lane from "../limits/Lane.ts"
 import { Settings } from "../settings/Settings.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import { TaskWrites } from "../store/tasks/TaskWrites.ts"
@@ -19,33 +20,52 @@ import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
-import { type Actor, isAccepted, isWanted } from "./Decision.ts"
-import * as DispatchSlots from "./DispatchSlots.ts"
+import { hasReported, isAccepted, isWanted, type MutableActor } from "./Decision.ts"
+
+const concurrency = 256
+/** For runs that the core may have already. A node that starts has many of them, and new runs must not wait for them. */
+const recoveryConcurrency = 8
+/** A large run takes several times its size in memory while it is dispatched. */
+const largeConcurrency = 1
+
+/** Characters. A run with a longer request is large. */
+const largeRequest = 1024 * 1024
+
+/** A request that refers to other tasks may be large when it has been put together. */
+const isLarge = (request: Run["request"]) => request.length > largeRequest || refersToOthers(request)
 
 /** A retry comes at least this long after a deadline, so that retry and expiry do not race. */
 const retryMargin = Duration.seconds(1)
 
-interface Options {
-  /** Runs a fiber of the task's actor. */
-  readonly supervise: (id: TaskId, effect: Effect.Effect<void>) => void
-  readonly slots: DispatchSlots.DispatchSlots
-  readonly actorOf: (id: TaskId) => Actor | undefined
+/** The table of actors. */
+interface Actors {
+  readonly get: (id: TaskId) => MutableActor | undefined
   /** Applies a row to its actor. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
-  readonly release: (id: TaskId) => void
-  /** The core has accepted the run, and declares so many seconds of silence, if any. */
-  readonly accepted: (run: Run, declared: number | undefined) => Effect.Effect<void>
-  /** The core has refused a run that it has accepted before. */
-  readonly refusedAgain: (id: TaskId) => Effect.Effect<void>
   /** Commits an event that ends the task, with retries. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<void>
+  readonly release: (id: TaskId) => void
+  /** Runs a fiber of the task's actor. */
+  readonly fork: (id: TaskId, effect: Effect.Effect<void>) => void
+}
+
+type LaneName = "new" | "recovered" | "large"
+
+/** A run that waits for its lane, is attempted, or waits for a retry. */
+interface Dispatching {
+  readonly head: TaskHead
+  /** Whether the core may have the run already. */
+  readonly isRecovery: boolean
+  /** Kept between attempts, unless it is large. */
+  run: Run | undefined
+  lane: LaneName
 }
 
 const cannotCheck = Effect.fail(
   new CoreUnavailable({ reason: "the token's revocation cannot be checked", retryAfter: null })
 )
 
-/** The run turned out to be large when it was read: it has to wait for the slot of large runs. */
+/** The run turned out to be large when it was read: it has to wait in the lane of large runs. */
 class IsLarge extends Data.TaggedError("IsLarge") {}
 
 /** A task that the request refers to was deleted. */
@@ -80,171 +100,174 @@ const repeatAfter = Effect.fnUntraced(
   Pull.catchDone(() => Effect.void)
 )
 
-/** Starts a run at the core, but never one whose token is revoked or cannot be checked. */
-const makeStart = Effect.fnUntraced(function*({ accepted }: Pick<Options, "accepted">) {
+export const make = Effect.fnUntraced(function*(actors: Actors) {
+  const ownership = yield* TaskOwnership
   const core = yield* CoreClient
   const revocations = yield* TokenRevocations
-  return (run: Run) =>
-    Effect.andThen(
-      Effect.catchTag(revocations.check(run.principal), "RevocationsUnknown", () => cannotCheck),
-      Effect.flatMap(core.start(run), (declared) => accepted(run, declared))
-    )
-})
-
-/** Starts the acceptance deadline at the first attempt, when the task was created without a free slot. */
-const makeStartAcceptance = Effect.fnUntraced(function*({ actorOf, wake }: Pick<Options, "actorOf" | "wake">) {
+  const reads = yield* TaskReads
   const writes = yield* TaskWrites
+  const secrets = yield* Secrets
   const { acceptanceTimeout } = yield* Settings
-  return Effect.fnUntraced(function*(head: TaskHead) {
+  const { resolve } = yield* RunRequests.make
+
+  /** Where a run waits until there is room for its attempt. */
+  const lanes: Record<LaneName, Lane.Lane> = {
+    new: Lane.make(concurrency),
+    recovered: Lane.make(recoveryConcurrency),
+    large: Lane.make(largeConcurrency)
+  }
+  /** The dispatches in progress, and how many belong to each lane. A run has at most one. */
+  const dispatches = new Map<RunId, Dispatching>()
+  const members: Record<LaneName, number> = { new: 0, recovered: 0, large: 0 }
+  /** The seconds of silence that the core declared last. */
+  let lastDeclared: number | undefined
+
+  const moveToLarge = (dispatching: Dispatching): void => {
+    members[dispatching.lane]--
+    members.large++
+    dispatching.lane = "large"
+  }
+
+  /** Reads the run of a task, and puts its request together. */
+  const read = Effect.fnUntraced(function*(head: TaskHead, dispatching: Dispatching) {
+    const found = Option.getOrUndefined(yield* retryForever(reads.pendingRun(head.uuid)))
+    if (found === undefined || found.runId !== head.runId) {
+      // No pending run: the task has ended and our head is stale.
+      if (actors.get(head.uuid)?.head === head) actors.release(head.uuid)
+      return undefined
+    }
+    if (isLarge(found.request) && dispatching.lane !== "large") return yield* new IsLarge()
+    const whole = yield* retryForever(resolve(found.request, true))
+    if (whole._tag !== "Whole") return yield* new PredecessorDeleted()
+    const userToken = yield* secrets.open("user-token", found.userToken)
+    return { ...found, request: whole.request, taskId: head.uuid, userToken } satisfies Run
+  })
+
+  /** Starts the acceptance deadline at the first attempt, when the task was created while its lane had no room. */
+  const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
     if (head.status !== "pending" || head.acceptanceDeadline !== null) return
     const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
     yield* retryForever(writes.startAcceptance(head.uuid, head.runId, acceptanceDeadline))
-    if (actorOf(head.uuid)?.head === head) yield* wake({ ...head, acceptanceDeadline })
+    if (actors.get(head.uuid)?.head === head) yield* actors.wake({ ...head, acceptanceDeadline })
   })
-})
 
-/** Reads the run of a task, and puts its request together. */
-const makeReadRun = Effect.fnUntraced(
-  function*({ actorOf, release, slots }: Pick<Options, "actorOf" | "release" | "slots">) {
-    const reads = yield* TaskReads
-    const secrets = yield* Secrets
-    const { resolve } = yield* RunRequests.make
+  /** Starts a run at the core, but never one whose token is revoked or cannot be checked. */
+  const start = (run: Run) =>
+    Effect.andThen(
+      Effect.catchTag(revocations.check(run.principal), "RevocationsUnknown", () => cannotCheck),
+      Effect.flatMap(core.start(run), (declared) =>
+        Effect.map(now, (at) => {
+          lastDeclared = declared ?? lastDeclared
+          const actor = actors.get(run.taskId)
+          if (actor?.dispatchedRun === run.runId) answered(actor, declared ?? null, at)
+        }))
+    )
 
-    return Effect.fnUntraced(function*(head: TaskHead) {
-      const found = Option.getOrUndefined(yield* retryForever(reads.pendingRun(head.uuid)))
-      if (found !== undefined && found.runId === head.runId) {
-        if (refersToOthers(found.request) && !slots.isNoted(found.runId)) {
-          slots.note(found)
-          return yield* new IsLarge()
-        }
-        const whole = yield* retryForever(resolve(found.request, true))
-        if (whole._tag !== "Whole") return yield* new PredecessorDeleted()
-        const { request } = whole
-        const run: Run = {
-          ...found,
-          request,
-          taskId: head.uuid,
-          userToken: yield* secrets.open("user-token", found.userToken)
-        }
-        slots.note(run)
-        return run
-      }
-      // No pending run: the task has ended and our head is stale.
-      if (actorOf(head.uuid)?.head === head) release(head.uuid)
-      return undefined
-    })
+  const answered = (actor: MutableActor, silence: number | null, at: Timestamp): void => {
+    actor.silence = silence
+    actor.answeredAt = at
   }
-)
 
-type Start = Effect.Success<ReturnType<typeof makeStart>>
+  const readAndStart = Effect.fnUntraced(function*(head: TaskHead, dispatching: Dispatching) {
+    const run = dispatching.run ?? (yield* read(head, dispatching))
+    if (run === undefined) return
+    // A large run is read again for each attempt, to save memory.
+    dispatching.run = isLarge(run.request) ? undefined : run
+    yield* startAcceptance(head)
+    yield* start(run)
+  })
 
-/** Returns what follows a failed attempt: another one, or the end of the task. */
-const makeRecordFailure =
-  ({ actorOf, end, refusedAgain }: Options) =>
-  (head: TaskHead, isRecovery: boolean, error: Effect.Error<ReturnType<Start>> | PredecessorDeleted) => {
-    const actor = actorOf(head.uuid)
+  /** An attempt that has room in its lane. */
+  const attemptNow = (dispatching: Dispatching) =>
+    Effect.suspend(() => {
+      const { head: { runId, uuid }, isRecovery, run } = dispatching
+      const actor = actors.get(uuid)
+      if (!isWanted(actor, runId) || hasReported(actor) || (isRecovery && !ownership.isMine(uuid))) return Effect.void
+      return run !== undefined && actor.head.acceptanceDeadline !== null
+        ? start(run)
+        : readAndStart(actor.head, dispatching)
+    })
+
+  /** Carries out what a failed attempt means for the task, unless another one follows. */
+  const concluded = (
+    { head, isRecovery }: Dispatching,
+    error: Exclude<Effect.Error<ReturnType<typeof attemptNow>>, IsLarge>
+  ): Effect.Effect<void, CoreUnavailable> => {
+    const refused = (reason: string) => actors.end(head, TaskEvent.cases.Refused.make({ error: reason }))
     switch (error._tag) {
-      case "PredecessorDeleted":
-        return end(head, TaskEvent.cases.Refused.make({ error: Failure.predecessorDeleted }))
       case "CoreUnavailable":
         return Effect.fail(error)
-      case "CoreRefused":
-        if (isRecovery && actor !== undefined && isAccepted(actor)) {
+      case "PredecessorDeleted":
+        return refused(Failure.predecessorDeleted)
+      case "TokenIsRevoked":
+        return actors.end(head, TaskEvent.cases.TokenRevoked.make({}))
+      case "CoreRefused": {
+        const actor = actors.get(head.uuid)
+        if (!isRecovery || actor === undefined || !isAccepted(actor.head)) {
           return Effect.andThen(
-            Effect.logDebug(`the core answered ${error.status} to a run that it has accepted before`),
-            refusedAgain(head.uuid)
+            Effect.logWarning(`the core refused the run with status ${error.status}`),
+            refused(Failure.processingFailed)
           )
         }
         return Effect.andThen(
-          Effect.logWarning(`the core refused the run with status ${error.status}`),
-          end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))
+          Effect.logDebug(`the core answered ${error.status} to a run that it has accepted before`),
+          // It declares nothing when it refuses: what it declared last counts.
+          Effect.map(now, (at) => answered(actor, actor.silence ?? lastDeclared ?? null, at))
         )
-      case "TokenIsRevoked":
-        return end(head, TaskEvent.cases.TokenRevoked.make({}))
+      }
     }
   }
 
-const makeAttempts = Effect.fnUntraced(function*(options: Options) {
-  const { actorOf, release, slots, wake } = options
-  const reads = yield* TaskReads
-  const start = yield* makeStart(options)
-
-  const startAcceptance = yield* makeStartAcceptance({ actorOf, wake })
-  const readRun = yield* makeReadRun({ actorOf, release, slots })
-
-  const refresh = Effect.fnUntraced(function*({ uuid }: TaskHead) {
-    const [present] = yield* retryForever(reads.heads([uuid]))
-    if (present === undefined) release(uuid)
-    else yield* wake(present)
-  })
-
-  const readAndStart = Effect.fnUntraced(function*(current: TaskHead, known: { run: Run | undefined }) {
-    const found = known.run ?? (yield* readRun(current))
-    if (found === undefined) return
-    // A large run is read again for each attempt, to save memory.
-    known.run = DispatchSlots.isLarge(found.request) ? undefined : found
-    yield* startAcceptance(current)
-    yield* start(found)
-  })
-
-  const recordFailure = makeRecordFailure(options)
-
-  /** `attempted` completes after the first attempt, successful or not. */
-  return (
-    head: TaskHead,
-    run: Run | undefined,
-    isRecovery: boolean,
-    attempted: Deferred.Deferred<void>
-  ): Effect.Effect<void> => {
-    const known = { run }
-    const isSilent = (actorOf(head.uuid)?.handOvers ?? 0) > 0
-    const once = Effect.suspend(() => {
-      const actor = actorOf(head.uuid)
-      if (actor === undefined || !isWanted(actor, head.runId)) return Effect.void
-      // The run has given a sign of life since it was found silent.
-      if (isSilent && actor.handOvers === 0) return Effect.void
-      return known.run !== undefined && actor.head.acceptanceDeadline !== null
-        ? start(known.run)
-        : readAndStart(actor.head, known)
+  /** The attempts of a run that has room for the first one. */
+  const attempts = (dispatching: Dispatching): Effect.Effect<void> => {
+    const { head } = dispatching
+    const attempt: Effect.Effect<void, CoreUnavailable> = Effect.suspend(() => {
+      const { leave } = lanes[dispatching.lane]
+      return Effect.catch(Effect.ensuring(attemptNow(dispatching), Effect.sync(leave)), (error) => {
+        if (error._tag !== "IsLarge") return concluded(dispatching, error)
+        moveToLarge(dispatching)
+        return attemptWithRoom
+      })
     })
-    const attempt: Effect.Effect<void, CoreUnavailable> = Effect.catch(
-      slots.withSlot(head.runId, once),
-      (error) => error._tag === "IsLarge" ? attempt : recordFailure(head, isRecovery, error)
+    const attemptWithRoom = Effect.suspend(() => Effect.andThen(lanes[dispatching.lane].entered, attempt))
+    const refresh = Effect.flatMap(
+      Effect.suspend(() => retryForever(reads.heads([head.uuid]))),
+      ([present]) => present === undefined ? Effect.sync(() => actors.release(head.uuid)) : actors.wake(present)
     )
     return Effect.catch(
-      Effect.ensuring(attempt, Effect.sync(() => Deferred.doneUnsafe(attempted, Effect.void))),
+      attempt,
       (first) =>
-        repeatAfter(first, () => dueAt(actorOf(head.uuid)?.head ?? head), Effect.andThen(refresh(head), attempt))
+        repeatAfter(first, () => dueAt(actors.get(head.uuid)?.head ?? head), Effect.andThen(refresh, attemptWithRoom))
     )
   }
-})
 
-export const make = Effect.fnUntraced(function*(options: Options) {
-  const { release, slots, supervise } = options
-  const ownership = yield* TaskOwnership
-  const attemptsOf = yield* makeAttempts(options)
-
-  /** Starts a dispatch, unless the run has one. Returns a deferred that completes after the first attempt. */
-  return (head: TaskHead, run: Run | undefined, isRecovery: boolean): Deferred.Deferred<void> => {
-    const attempted = Deferred.makeUnsafe<void>()
-    if (!slots.enter(head.runId, isRecovery)) {
-      Deferred.doneUnsafe(attempted, Effect.void)
-      return attempted
+  return {
+    /** Whether a new run would be attempted now, while `others` are about to be dispatched. */
+    hasRoom: (request: Run["request"], others: number): boolean =>
+      !isLarge(request) && members.new + others < concurrency,
+    isDispatching: (runId: RunId): boolean => dispatches.has(runId),
+    /** Dispatches a run, unless it is being dispatched. A `run` that is not given is read when there is room for it. */
+    start: (head: TaskHead, run: Run | undefined, isRecovery: boolean): void => {
+      const { runId, status, uuid } = head
+      if (dispatches.has(runId)) return
+      // A pending run does not wait behind others, because its acceptance deadline is near.
+      const own = isRecovery && status !== "pending" ? "recovered" : "new"
+      const lane = run !== undefined && isLarge(run.request) ? "large" : own
+      const isKept = lane !== "large" ||
+        (members.large < largeConcurrency && run !== undefined && !refersToOthers(run.request))
+      const dispatching: Dispatching = { head, isRecovery, run: isKept ? run : undefined, lane }
+      dispatches.set(runId, dispatching)
+      members[lane]++
+      const inTrace = TaskTraces.traced(TaskTraces.names.dispatch, uuid, {
+        attributes: { "run.id": runId, "run.recovered": isRecovery }
+      })
+      const ended = Effect.sync(() => {
+        members[dispatching.lane]--
+        dispatches.delete(runId)
+        // It was dispatched on behalf of its owner, or has another one since.
+        if (!ownership.isMine(uuid)) actors.release(uuid)
+      })
+      lanes[lane].enter(() => actors.fork(uuid, Effect.ensuring(inTrace(attempts(dispatching)), ended)))
     }
-    const inTrace = TaskTraces.traced(TaskTraces.names.dispatch, head.uuid, {
-      attributes: { "run.id": head.runId, "run.recovered": isRecovery }
-    })
-    supervise(
-      head.uuid,
-      Effect.ensuring(
-        inTrace(attemptsOf(head, run, isRecovery, attempted)),
-        Effect.sync(() => {
-          slots.leave(head.runId)
-          // This node dispatched the run on behalf of the owner.
-          if (!ownership.isMine(head.uuid)) release(head.uuid)
-        })
-      )
-    )
-    return attempted
   }
 })

@@ -10,25 +10,27 @@
  * 4. A task has at most one dispatch of a run and one commit of an expired deadline in progress.
  * 5. An actor changes a row only by a guarded statement, so an actor on two nodes, or a stale one, does no harm.
  */
-import { Cause, Context, Deferred, Duration, Effect, FiberSet, Layer, Option } from "effect"
+import { Cause, Clock, Context, Duration, Effect, FiberSet, Layer } from "effect"
+import { nextDue } from "../../domain/Deadline.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskEvent, TaskHead, TaskId } from "../../domain/Task.ts"
-import { fromMicros, now, type Timestamp } from "../../domain/Timestamp.ts"
+import { fromNanos, now, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import type { Run } from "../core/CoreClient.ts"
+import { CoreStops } from "../core/CoreStops.ts"
+import * as Lane from "../limits/Lane.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { maxBatch } from "../store/sql/Batcher.ts"
+import { TaskWrites } from "../store/tasks/TaskWrites.ts"
+import * as Lateness from "../telemetry/Lateness.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
-import * as ActorTable from "./ActorTable.ts"
-import { type Actor, isWanted } from "./Decision.ts"
+import * as Timers from "../timing/Timers.ts"
+import { decide, isQuiet, isSilent, type MutableActor, newActor } from "./Decision.ts"
 import * as Dispatch from "./Dispatch.ts"
-import * as DispatchSlots from "./DispatchSlots.ts"
-import * as EndCommit from "./EndCommit.ts"
-import * as Recovery from "./Recovery.ts"
-import * as SilentRuns from "./SilentRuns.ts"
 
 export class TaskActors extends Context.Service<TaskActors, {
   /**
@@ -44,10 +46,12 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly distrustRuns: Effect.Effect<void>
   /** Applies a row to the actor of its task, if this node has one. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
-  /** The same for the row after an event of its current run, which is a sign of life even if it changed nothing. */
-  readonly hear: (head: TaskHead) => Effect.Effect<void>
-  /** Hands runs over again that are silent. */
-  readonly handOverSilent: Effect.Effect<void, StoreUnavailable>
+  /** Call it when the database is back: no event could be recorded before, so that time is no silence. */
+  readonly endOutage: Effect.Effect<void>
+  /** Those of applied rows whose run has been silent for longer than its core declared. */
+  readonly silent: (heads: ReadonlyArray<TaskHead>, at: Timestamp) => Effect.Effect<ReadonlyArray<TaskHead>>
+  /** Hands a silent run over again, which this node has claimed. */
+  readonly handOver: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
   /**
@@ -70,164 +74,125 @@ export class TaskActors extends Context.Service<TaskActors, {
 /** Expired deadlines that are committed at a time: two full statements. Thousands may expire in one moment. */
 const maxExpiring = 2 * maxBatch
 
-/** Ends tasks whose deadline has expired in the order in which they expired, and leaves room for the commits of others. */
-const makeExpiry = (
-  isWanted: (head: TaskHead) => boolean,
-  start: (head: TaskHead, event: TaskEvent, onEnd: () => void) => void
-) => {
-  const waiting = new Map<TaskId, readonly [TaskHead, TaskEvent]>()
-  let expiring = 0
-  let isStarting = false
-  const startNext = (): void => {
-    // A commit in memory ends before `start` returns: the loop goes on with the next one.
-    if (isStarting) return
-    isStarting = true
-    for (const [id, [head, event]] of waiting) {
-      if (expiring === maxExpiring) break
-      waiting.delete(id)
-      if (!isWanted(head)) continue
-      expiring++
-      start(head, event, () => {
-        expiring--
-        startNext()
-      })
-    }
-    isStarting = false
-  }
-  return (head: TaskHead, event: TaskEvent): void => {
-    waiting.set(head.uuid, [head, event])
-    startNext()
-  }
-}
-
-/** After every deadline. */
-const never = fromMicros(Infinity)
-
-interface Repeats {
-  readonly table: ActorTable.ActorTable
-  readonly wake: (head: TaskHead) => Effect.Effect<void>
-  readonly isMine: (id: TaskId) => boolean
-  readonly dispatch: (head: TaskHead) => Effect.Effect<void>
-}
-
-/** Dispatches runs again that the core may have lost: with their node, or silently. */
-const makeRepeats = Effect.fnUntraced(function*({ dispatch, isMine, table, wake }: Repeats) {
-  const recover = yield* Recovery.make({
-    isWanted: ({ runId, uuid }) => isWanted(table.actors.get(uuid), runId) && isMine(uuid),
-    dispatch,
-    drop: ({ runId, uuid }) => {
-      if (table.actors.get(uuid)?.dispatchedRun === runId && !isMine(uuid)) table.release(uuid)
-    }
-  })
-
-  const hear = (head: TaskHead) =>
-    Effect.map(now, (at) => {
-      if (!table.actors.has(head.uuid)) return
-      table.apply(head, at)
-      table.countFrom(head.uuid, at, 0)
-    })
-
-  const handOverSilent = yield* SilentRuns.make({
-    actors: table.actors,
-    isMine,
-    countFrom: table.countFrom,
-    handOver: (head, handOvers) => {
-      // Its silence counts again from the core's answer.
-      table.countFrom(head.uuid, never, handOvers)
-      recover(head)
-    },
-    wake
-  })
-
-  return { handOverSilent, hear, recover }
-})
-
-/** Says in the log what a core misses that answers the start of a run but reports nothing of it. */
-const makeExplanation = Effect.map(Settings, ({ acceptanceTimeout }) => {
-  const { log } = OutageLog.make()
-  const message = `The core answered the start of a run with 2xx but sent no event of it within ${
-    Duration.format(acceptanceTimeout)
-  }, so its task failed. Only an event accepts a run: the core has to send "processing" to events_url in time (ACCEPTANCE_TIMEOUT)`
-  return (event: TaskEvent, actor: Actor | undefined) =>
-    event._tag === "AcceptanceExpired" && actor !== undefined && actor.silence !== undefined
-      ? Effect.annotateLogs(log(message), { taskId: actor.head.uuid })
-      : Effect.void
-})
-
-/** The table, with the fibers that carry out its decisions. */
-const makeActors = Effect.gen(function*() {
+const make = Effect.gen(function*() {
   const ownership = yield* TaskOwnership
-  const { commit, lateness } = yield* EndCommit.make
+  const changes = yield* Changes
+  const writes = yield* TaskWrites
+  const stops = yield* CoreStops
+  const { acceptanceTimeout, stuckAfter, sweepInterval } = yield* Settings
   const runInFiber = yield* FiberSet.makeRuntime()
-  const slots = DispatchSlots.make()
+  const missingEvents = OutageLog.make()
+  const lateness = Lateness.make()
+  /** Ends of tasks whose deadline has expired: they leave room for the commits of others. */
+  const expiries = Lane.make(maxExpiring)
+  /** Tasks whose row may be stored already, and which are about to begin. */
+  const creating = new Set<TaskId>()
+  /** Since then this node knows every run of its tasks. */
+  let ownedSince = yield* now
+  /** Since then events could be recorded. */
+  let recordedFrom = ownedSince
 
-  const supervise = (id: TaskId, effect: Effect.Effect<void>): void => {
+  const actors = new Map<TaskId, MutableActor>()
+  const count = (isCounted: (head: TaskHead) => boolean): number => {
+    let counted = 0
+    for (const { head } of actors.values()) if (isCounted(head)) counted++
+    return counted
+  }
+  const clock = yield* Clock.Clock
+  yield* Metrics.actors.observe(() => actors.size)
+  yield* Metrics.silentRuns.observe(() => count(({ handOvers }) => handOvers !== null))
+  yield* Metrics.stuckRuns.observe(() => {
+    const at = fromNanos(clock.currentTimeNanosUnsafe())
+    return count((head) => isQuiet(head, stuckAfter, at, recordedFrom))
+  })
+  const timers = yield* Timers.make((id: TaskId) =>
+    Effect.map(now, (at) => {
+      const actor = actors.get(id)
+      if (actor !== undefined) apply(actor.head, at)
+    })
+  )
+
+  const release = (id: TaskId): void => {
+    actors.delete(id)
+    timers.clear(id)
+  }
+
+  const fork = (id: TaskId, effect: Effect.Effect<void>): void => {
     runInFiber(Effect.catchCauseIf(effect, (cause) => !Cause.hasInterruptsOnly(cause), (cause) => {
-      table.release(id)
+      release(id)
       return Effect.annotateLogs(Effect.logError("actor stopped", cause), { taskId: id })
     }))
   }
 
-  const explain = yield* makeExplanation
-  const expire = makeExpiry(
-    ({ runId, uuid }) => actorOf(uuid)?.ending === runId,
-    (head, event, onEnd) => {
-      const inTrace = TaskTraces.traced(TaskTraces.names.clock, head.uuid)
-      const end = Effect.andThen(explain(event, actorOf(head.uuid)), endWithRetries(head, event))
-      supervise(head.uuid, Effect.ensuring(inTrace(end), Effect.sync(onEnd)))
+  /** Applies a row, and carries out what is decided. */
+  const apply = (head: TaskHead, at: Timestamp): void => {
+    const known = actors.get(head.uuid)
+    const decision = decide(known, head, at, { acceptanceTimeout, sweepInterval, ownedSince })
+    if (decision._tag === "Ignore") return
+    if (decision._tag === "Release") return release(head.uuid)
+    const actor = known ?? newActor(head)
+    actor.head = head
+    if (known === undefined) actors.set(head.uuid, actor)
+    if (decision._tag === "Expire") {
+      actor.ending = head.runId
+      return expire(head, decision.event)
     }
-  )
-
-  const table = yield* ActorTable.make({
-    expire,
-    dispatch: (head) => void dispatch(head, undefined, false),
-    recover: (head) => recover(head)
-  })
-  const actorOf = (id: TaskId): Actor | undefined => table.actors.get(id)
+    timers.set(head.uuid, decision.until)
+    if (decision._tag === "Park") return
+    actor.dispatchedRun = head.runId
+    actor.silence = undefined
+    dispatch.start(head, undefined, decision._tag === "Recover")
+  }
 
   const wake = (head: TaskHead) =>
     Effect.map(now, (at) => {
-      if (table.actors.has(head.uuid)) table.apply(head, at)
+      if (actors.has(head.uuid)) apply(head, at)
     })
 
+  const noteLateness = (head: TaskHead, event: TaskEvent, at: Timestamp): void => {
+    const due = nextDue(head, acceptanceTimeout)
+    if (due?.event()._tag !== event._tag) return
+    lateness.note(due.at, at)
+    Metrics.deadlineLateness.record(Math.max(0, at - due.at) / 1_000_000, event._tag)
+  }
+
   const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
-    const after = Option.getOrUndefined(yield* commit(head, event))
+    const outcome = yield* writes.commit(head.uuid, event, yield* now, { runId: head.runId })
+    if (outcome._tag === "Applied") {
+      noteLateness(head, event, yield* now)
+      yield* stops.wake
+    }
     // The row may be another than the actor knew, and overdue for another reason.
-    table.expiryCommitted(head)
-    if (after === undefined) table.release(head.uuid)
-    else yield* wake(after)
-    return after ?? head
+    const actor = actors.get(head.uuid)
+    if (actor?.ending === head.runId) actor.ending = undefined
+    if (outcome._tag !== "Unknown") return yield* Effect.as(wake(outcome.head), outcome.head)
+    release(head.uuid)
+    return head
   })
   const endWithRetries = (head: TaskHead, event: TaskEvent) => Effect.asVoid(retryForever(end(head, event)))
 
-  const { release } = table
-  const dispatch = yield* Dispatch.make({
-    slots,
-    supervise,
-    actorOf,
-    wake,
-    release,
-    accepted: (run, declared) => Effect.map(now, (at) => table.accepted(run, declared, at)),
-    refusedAgain: (id) => Effect.map(now, (at) => table.refusedAgain(id, at)),
-    end: endWithRetries
-  })
+  /** Says in the log what a core misses that answers the start of a run but reports nothing of it. */
+  const explain = (event: TaskEvent, id: TaskId) =>
+    event._tag !== "AcceptanceExpired" || actors.get(id)?.silence === undefined ? Effect.void : Effect.annotateLogs(
+      missingEvents.log(
+        `The core answered the start of a run with 2xx but sent no event of it within ${
+          Duration.format(acceptanceTimeout)
+        }, so its task failed. Only an event accepts a run: the core has to send "processing" to events_url in time (ACCEPTANCE_TIMEOUT)`
+      ),
+      { taskId: id }
+    )
 
-  const { handOverSilent, hear, recover } = yield* makeRepeats({
-    table,
-    wake,
-    isMine: ownership.isMine,
-    dispatch: (head) =>
-      // A pending run uses the slots of new runs, because its acceptance deadline is as near.
-      Effect.suspend(() => Deferred.await(dispatch(head, undefined, actorOf(head.uuid)?.head.status !== "pending")))
-  })
+  const expire = (head: TaskHead, event: TaskEvent): void =>
+    expiries.enter(() => {
+      const { runId, uuid } = head
+      // Another event may have ended the task while it waited.
+      if (actors.get(uuid)?.ending !== runId) return expiries.leave()
+      const inTrace = TaskTraces.traced(TaskTraces.names.clock, uuid)
+      const ended = inTrace(Effect.andThen(explain(event, uuid), endWithRetries(head, event)))
+      fork(uuid, Effect.ensuring(ended, Effect.sync(expiries.leave)))
+    })
 
-  return { dispatch, end, handOverSilent, hear, lateness, slots, table, wake }
-})
-
-const make = Effect.gen(function*() {
-  const ownership = yield* TaskOwnership
-  const changes = yield* Changes
-  const { dispatch, end, handOverSilent, hear, lateness, slots, table, wake } = yield* makeActors
+  const dispatch = yield* Dispatch.make({ get: (id) => actors.get(id), wake, end: endWithRetries, release, fork })
 
   return TaskActors.of({
     begin: (head, run) =>
@@ -235,31 +200,53 @@ const make = Effect.gen(function*() {
         const isMine = ownership.isMine(head.uuid)
         // The commit has notified the owner.
         if (run === undefined && !isMine) return Effect.void
-        table.applyDispatched(head, at)
-        dispatch(head, run !== undefined && slots.mayKeep(run) ? run : undefined, false)
+        const actor = actors.get(head.uuid) ?? newActor(head)
+        actors.set(head.uuid, actor)
+        if (actor.head.revision <= head.revision) {
+          actor.dispatchedRun = head.runId
+          actor.silence = undefined
+        }
+        apply(head, at)
+        dispatch.start(head, run, false)
         return isMine ? Effect.void : changes.publish(head.uuid)
       }),
     ensure: (head) =>
       Effect.map(now, (at) => {
-        const isBeingCreated = slots.isCreating(head.uuid) && !table.actors.has(head.uuid)
-        if (!isBeingCreated && ownership.isMine(head.uuid)) table.apply(head, at)
+        const isBeingCreated = creating.has(head.uuid) && !actors.has(head.uuid)
+        if (!isBeingCreated && ownership.isMine(head.uuid)) apply(head, at)
       }),
     // Other nodes may not know tasks created here: announce the pending ones.
     release: Effect.suspend(() => {
-      const gone = [...table.actors.values()].flatMap(({ head }) => ownership.isMine(head.uuid) ? [] : [head])
-      for (const { uuid } of gone) table.release(uuid)
+      const gone = [...actors.values()].flatMap(({ head }) => ownership.isMine(head.uuid) ? [] : [head])
+      for (const { uuid } of gone) release(uuid)
       const pending = gone.filter(({ status }) => status === "pending")
       return Effect.forEach(pending, ({ uuid }) => changes.publish(uuid), { discard: true })
     }),
-    distrustRuns: Effect.map(now, table.setOwnedSince),
+    distrustRuns: Effect.map(now, (at) => void (ownedSince = at)),
     wake,
-    hear,
-    handOverSilent,
+    endOutage: Effect.map(now, (at) => void (recordedFrom = at)),
+    silent: (heads, at) =>
+      Effect.sync(() =>
+        heads.filter(({ runId, uuid }) => {
+          const actor = actors.get(uuid)
+          return actor?.dispatchedRun === runId && !dispatch.isDispatching(runId) && isSilent(actor, at, recordedFrom)
+        })
+      ),
+    handOver: (head) =>
+      Effect.map(now, (at) => {
+        apply(head, at)
+        dispatch.start(head, undefined, true)
+      }),
     end,
-    withDispatchSlot: slots.reserve,
+    withDispatchSlot: (uuid, request, create) =>
+      Effect.suspend(() => {
+        const isImmediate = dispatch.hasRoom(request, creating.size)
+        creating.add(uuid)
+        return Effect.ensuring(create(isImmediate), Effect.sync(() => creating.delete(uuid)))
+      }),
     load: Effect.map(now, (at) => ({
-      tasks: table.actors.size,
-      nextDue: table.nextDue(),
+      tasks: actors.size,
+      nextDue: timers.next() ?? null,
       lateness: lateness.worst(at)
     }))
   })

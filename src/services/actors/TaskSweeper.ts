@@ -8,16 +8,20 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
+import { CoreClient } from "../core/CoreClient.ts"
+import { lookInterval } from "../core/CoreReach.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import { visibilityLag } from "../store/revocations/RevocationRepository.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import { TaskScans } from "../store/tasks/TaskScans.ts"
+import { TaskWrites } from "../store/tasks/TaskWrites.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
 import * as Worker from "../timing/Worker.ts"
-import { watchTime } from "./Decision.ts"
+import { isQuiet, watchTime } from "./Decision.ts"
 import { TaskActors } from "./TaskActors.ts"
 
 /** Actors end their tasks first: a sweep ends tasks that have been overdue for longer than this. */
@@ -37,6 +41,9 @@ const pageSize = 500
  */
 const walkShare = 200
 const maxWalkPause = 5000
+
+/** Milliseconds. A sweep that takes longer had no database, or no time: meanwhile no event could be recorded. */
+const longestSweep = 5000
 
 const revokedBatch = 500
 
@@ -97,27 +104,29 @@ const makeEnds = Effect.gen(function*() {
   }
 })
 
-/** Starts the actors that tasks of this node lack. */
+/** Visits running tasks of this node: starts the actors that they lack, and hands silent runs over again. */
 const makeWalk = Effect.gen(function*() {
   const scans = yield* TaskScans
+  const writes = yield* TaskWrites
+  const core = yield* CoreClient
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
   const { sweepInterval } = yield* Settings
+  const scope = yield* Effect.scope
 
-  /** Starts missing actors for a page of tasks of this node. Returns the cursor of the next page. */
+  /** Starts missing actors for a page of tasks of this node. */
   const startMissing = Effect.fnUntraced(
     function*(find: typeof scans.running, after: TaskId | undefined, page: number) {
       const shards = ownership.shards()
-      if (shards?.length === 0) return undefined
-      const heads = yield* find(after, page, shards)
+      const heads = shards?.length === 0 ? [] : yield* find(after, page, shards)
       yield* Effect.forEach(heads, actors.ensure, { discard: true })
-      return heads.length === page ? heads.at(-1)?.uuid : undefined
+      return { heads, next: heads.length === page ? heads.at(-1)?.uuid : undefined }
     }
   )
 
   const startAllMissing = Effect.fnUntraced(function*(find: typeof scans.running) {
-    let cursor = yield* startMissing(find, undefined, startPage)
-    while (cursor !== undefined) cursor = yield* startMissing(find, cursor, startPage)
+    let { next } = yield* startMissing(find, undefined, startPage)
+    while (next !== undefined) ({ next } = yield* startMissing(find, next, startPage))
   })
 
   /** Starts missing actors for deadlines after `from`, until `to`. Returns `to`. */
@@ -129,11 +138,31 @@ const makeWalk = Effect.gen(function*() {
     Effect.flatMap(now, (at) => watchDeadlines(Timestamp.make(0), plus(at, watchTime(sweepInterval))))
   )
 
-  return {
-    watchDeadlines,
-    walkAll,
-    walkPage: (after: TaskId | undefined) => startMissing(scans.running, after, pageSize)
-  }
+  const handOver = Effect.fnUntraced(function*(silent: ReadonlyArray<TaskHead>) {
+    const claimed = yield* writes.claimSilent(silent)
+    if (claimed.length === 0) return
+    yield* Effect.forEach(claimed, actors.handOver, { discard: true })
+    Metrics.handOvers.add(claimed.length)
+    yield* Effect.annotateLogs(Effect.logWarning("silent runs are handed over to the core again"), {
+      runs: claimed.length
+    })
+  })
+
+  /** Returns the cursor of the next page. */
+  const walkPage = Effect.fnUntraced(function*(after: TaskId | undefined) {
+    // Before the rows are read: an event that comes later is no silence.
+    const at = yield* now
+    const { heads, next } = yield* startMissing(scans.running, after, pageSize)
+    // Nobody waits for the connection.
+    if (heads.some((head) => isQuiet(head, lookInterval, at))) {
+      yield* Effect.forkIn(core.unreachable(lookInterval), scope)
+    }
+    const silent = yield* actors.silent(heads, at)
+    if (silent.length > 0) yield* handOver(silent)
+    return next
+  })
+
+  return { watchDeadlines, walkAll, walkPage }
 })
 
 /** Follows what other nodes do to this node's tasks. */
@@ -191,11 +220,11 @@ const make = Effect.gen(function*() {
     watchedUntil = Timestamp.make(Math.min(watchedUntil, watchEnd))
     if (watchedUntil < plus(at, watchSlack)) watchedUntil = yield* watchDeadlines(watchedUntil, watchEnd)
     const begun = yield* monotonicMillis
+    if (begun - sweptAt > Duration.toMillis(sweepInterval) + longestSweep) yield* actors.endOutage
     if (position !== undefined || begun >= walksFrom) {
       position = yield* walkPage(position)
       walksFrom = begun + Math.min(maxWalkPause, walkShare * ((yield* monotonicMillis) - begun))
     }
-    yield* actors.handOverSilent
     sweptAt = yield* monotonicMillis
   })
   const demand = (yield* PendingWork).of("tasks")

@@ -24,7 +24,26 @@ import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 import * as BearerTokens from "./BearerTokens.ts"
 import * as CoreReach from "./CoreReach.ts"
-import { type CoreResponse, CoreTransport } from "./CoreTransport.ts"
+
+export interface CoreResponse {
+  readonly status: number
+  /** The `Retry-After` header. */
+  readonly retryAfter: string | undefined
+  /** The text of a short body. */
+  readonly body?: string
+}
+
+/** One POST to the core, or to another system of the operator that answers shortly. */
+export class CoreTransport extends Context.Service<CoreTransport, {
+  readonly post: (
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    /** Pieces of JSON. */
+    body: ReadonlyArray<Uint8Array>
+  ) => Effect.Effect<CoreResponse, CoreUnavailable>
+  /** Opens a connection to the server of a URL, and closes it. Through a proxy that forwards `http:` calls it says nothing, and succeeds. */
+  readonly connect: (url: string) => Effect.Effect<void, CoreUnavailable>
+}>()("async-task-service/services/core/CoreClient/CoreTransport") {}
 
 export interface Run {
   readonly taskId: TaskId

@@ -131,16 +131,12 @@ export const failures = query(
 export const stuck = query(
   Schema.Struct({ ...StuckRun.fields, total: Schema.Int, examined: Schema.Int }),
   `WITH live AS MATERIALIZED (
-    SELECT uuid, created_at, silence_from, silent_since FROM tasks WHERE ${isRunning}
+    SELECT uuid, coalesce(last_event_at, created_at) AS at FROM tasks WHERE ${isRunning}
     ORDER BY uuid LIMIT $1::int
-  ), runs AS (
-    SELECT uuid, coalesce(silent_since, greatest(silence_from, (
-      SELECT occurred_at FROM task_events WHERE task_uuid = uuid ORDER BY revision DESC LIMIT 1
-    )), created_at) AS at FROM live
   )
   SELECT ${headColumns}, ${columnsOf(["createdAt"])}, ${micros("found.at")} AS "progressAt", total, examined FROM (
     SELECT *, count(*) OVER ()::int AS total, (SELECT count(*) FROM live)::int AS examined
-    FROM runs WHERE at < ${moment("$2")} ORDER BY at, uuid LIMIT $3::int
+    FROM live WHERE at < ${moment("$2")} ORDER BY at, uuid LIMIT $3::int
   ) AS found JOIN tasks ON tasks.uuid = found.uuid ORDER BY found.at, found.uuid`
 )
 

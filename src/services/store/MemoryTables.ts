@@ -24,7 +24,6 @@ export interface TaskRow extends Mutable<Task> {
   coreState: OpaqueJson | null
   toolResults: OpaqueJson | null
   userToken: string
-  silenceFrom: Timestamp | null
   readonly coreEventIds: Set<string>
   readonly events: Array<EventRow>
 }

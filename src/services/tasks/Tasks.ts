@@ -119,7 +119,7 @@ const headOf = ({ acceptanceDeadline, deadline, maxExecutionTime, principal, run
   deadline,
   acceptanceDeadline,
   resumedAt: null,
-  silentSince: null,
+  lastEventAt: null,
   handOvers: null
 })
 
@@ -340,8 +340,7 @@ const makeReport = Effect.gen(function*() {
       const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))
       return yield* new RunSuperseded({ status })
     }
-    const isSignOfLife = outcome._tag !== "Superseded" && outcome.head.runId === runId
-    yield* isSignOfLife ? actors.hear(outcome.head) : actors.wake(outcome.head)
+    yield* actors.wake(outcome.head)
     const { status } = outcome.head
     if (outcome._tag === "Superseded") return yield* new RunSuperseded({ status })
     return { status, applied: outcome._tag === "Applied" }

@@ -10,7 +10,7 @@ import type { AddressInfo } from "node:net"
 import * as ModelClient from "../../../src/runtime/builtin/backend/ModelClient.ts"
 import * as Outgoing from "../../../src/runtime/node/Outgoing.ts"
 import * as UndiciTransport from "../../../src/runtime/node/UndiciTransport.ts"
-import { CoreTransport } from "../../../src/services/core/CoreTransport.ts"
+import { CoreTransport } from "../../../src/services/core/CoreClient.ts"
 import { Proxy } from "../../chaos/Proxy.ts"
 import { certificate, trustCertificate } from "../../kit/tls/trust.ts"
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Result, Schema } from "effect"
 import { isTerminal, RunId, type TaskHead, TaskId, TaskStatus, transition } from "../../../src/domain/Task.ts"
-import { Timestamp } from "../../../src/domain/Timestamp.ts"
+import { plus, Timestamp } from "../../../src/domain/Timestamp.ts"
 import { type Actor, decide, type Decision, isSilent, newActor } from "../../../src/services/actors/Decision.ts"
 
 const idOf = (number: number) => `00000000-0000-7000-8000-${String(number).padStart(12, "0")}`
@@ -25,8 +25,6 @@ const Row = Schema.Struct({
 const Known = Schema.Struct({
   row: Row,
   silence: Schema.NullOr(between(10, 60)),
-  quietSince: Time,
-  handOvers: between(0, 2),
   dispatchedRun: Schema.NullOr(Run),
   ending: Schema.NullOr(Run)
 })
@@ -44,22 +42,20 @@ const headOf = ({ acceptanceDeadline, deadline, resumedAt, revision, run, status
   deadline: at(deadline),
   acceptanceDeadline: acceptanceDeadline === null ? null : at(acceptanceDeadline),
   resumedAt: resumedAt === null ? null : at(resumedAt),
-  silentSince: null,
+  lastEventAt: null,
   handOvers: null
 })
 
-const actorOf = ({ ending, dispatchedRun, handOvers, quietSince, row, silence }: typeof Known.Type): Actor => ({
+const actorOf = ({ ending, dispatchedRun, row, silence }: typeof Known.Type): Actor => ({
+  ...newActor(headOf(row)),
   silence: silence ?? undefined,
-  quietSince: at(quietSince),
-  handOvers,
-  head: headOf(row),
   dispatchedRun: runOf(dispatchedRun),
   ending: runOf(ending)
 })
 
 /** The actor after a decision, as `TaskActors` carries it out. */
 const carryOut = (actor: Actor | undefined, head: TaskHead, decision: Decision): Actor | undefined => {
-  const before = actor ?? newActor(head, at(0))
+  const before = actor ?? newActor(head)
   switch (decision._tag) {
     case "Ignore":
       return actor
@@ -91,30 +87,38 @@ const cases = (
     check(actor, head, at(time), decide(actor, head, at(time), options))
   }, { arbitrary: { runs: 2000 } })
 
-const quiet = {
-  ...newActor(
-    headOf({ status: "processing", revision: 1, run: 0, deadline: 6, acceptanceDeadline: 0, resumedAt: null }),
-    at(0)
-  ),
-  dispatchedRun: runs[0],
-  silence: 60
+const processing: TaskHead = {
+  ...headOf({ status: "processing", revision: 1, run: 0, deadline: 6, acceptanceDeadline: 0, resumedAt: null }),
+  lastEventAt: at(1)
 }
+const quiet: Actor = { ...newActor(processing), dispatchedRun: runs[0], silence: 60 }
+const after = (moment: Timestamp, seconds: number) => plus(moment, Duration.seconds(seconds))
 
 describe("a run is silent", () => {
   it("for as long as its core declared, then after twice that time, and so on, at most 10 min apart", () => {
-    for (const [handOvers, seconds] of [[0, 60], [1, 120], [2, 240], [3, 480], [4, 600], [50, 600]] as const) {
-      const actor = { ...quiet, handOvers }
-      assert.isFalse(isSilent(actor, Timestamp.make(seconds * 1_000_000 - 1)))
-      assert.isTrue(isSilent(actor, Timestamp.make(seconds * 1_000_000)))
+    const pauses = [[null, 60], [1, 120], [2, 240], [3, 480], [4, 600], [50, 600]] as const
+    for (const [handOvers, seconds] of pauses) {
+      const actor = { ...quiet, head: { ...processing, handOvers } }
+      const moment = after(at(1), seconds)
+      assert.isFalse(isSilent(actor, Timestamp.make(moment - 1), at(0)))
+      assert.isTrue(isSilent(actor, moment, at(0)))
     }
   })
 
-  it("only while its task is processing, and only if its core declared it and this node has dispatched it", () => {
+  it("since its last event, the core's last answer, and the end of the last outage", () => {
+    for (const [lastEventAt, answeredAt, outage] of [[1, 2, 3], [2, 3, 1], [3, 1, 2]] as const) {
+      const actor = { ...quiet, head: { ...processing, lastEventAt: at(lastEventAt) }, answeredAt: at(answeredAt) }
+      assert.isFalse(isSilent(actor, after(at(3), 59), at(outage)))
+      assert.isTrue(isSilent(actor, after(at(3), 60), at(outage)))
+    }
+  })
+
+  it("only while its task is processing, and only if its core declared it", () => {
     const late = Timestamp.make(1e12)
-    assert.isFalse(isSilent({ ...quiet, silence: undefined }, late))
-    assert.isFalse(isSilent({ ...quiet, dispatchedRun: runs[1] }, late))
+    assert.isFalse(isSilent({ ...quiet, silence: undefined }, late, at(0)))
+    assert.isFalse(isSilent({ ...quiet, silence: null }, late, at(0)))
     for (const status of TaskStatus.literals) {
-      assert.strictEqual(isSilent({ ...quiet, head: { ...quiet.head, status } }, late), status === "processing")
+      assert.strictEqual(isSilent({ ...quiet, head: { ...processing, status } }, late, at(0)), status === "processing")
     }
   })
 })

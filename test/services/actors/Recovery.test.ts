@@ -1,99 +1,84 @@
-/** The batches in which recovery dispatches runs, under TestClock. */
+/** Runs that the core may have already are dispatched again, a few at a time, under TestClock. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Duration, Effect, Layer, Queue } from "effect"
+import { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
-import { RunId, type TaskHead, TaskId } from "../../../src/domain/Task.ts"
-import { plus, Timestamp } from "../../../src/domain/Timestamp.ts"
-import * as Recovery from "../../../src/services/actors/Recovery.ts"
+import { now, plus } from "../../../src/domain/Timestamp.ts"
+import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
+import type { Run } from "../../../src/services/core/CoreClient.ts"
+import { Tasks } from "../../../src/services/tasks/Tasks.ts"
+import { commit, stored } from "../../kit/StoredTasks.ts"
+import { caller, type CoreScript, question, withCore } from "../../kit/TestTasks.ts"
 
-const idOf = (number: number) => `00000000-0000-7000-8000-${String(number).padStart(12, "0")}`
-const numberOf = ({ uuid }: TaskHead) => Number(uuid.slice(-12))
+/** Tasks that another process created, whose runs the core may have. */
+const others = (count: number, status: "pending" | "processing") =>
+  Effect.replicateEffect(
+    Effect.gen(function*() {
+      const deadline = plus(yield* now, "1 hour")
+      const { uuid } = yield* stored({ userToken: "user-token:text", deadline })
+      if (status === "processing") yield* commit(uuid, "Accepted")
+      return uuid
+    }),
+    count
+  )
 
-const headOf = (number: number, status: "pending" | "processing" = "processing"): TaskHead => ({
-  uuid: TaskId.make(idOf(number)),
-  sub: "ann",
-  status,
-  revision: 1,
-  runId: RunId.make(idOf(number)),
-  maxExecutionTime: 60,
-  deadline: plus(Timestamp.make(0), "1 hour"),
-  acceptanceDeadline: null,
-  resumedAt: null,
-  silentSince: null,
-  handOvers: null
-})
+/** Runs a test with a core that takes 10 s for each run, and a sweep that finds runs within a second. */
+const withSlowCore = (
+  script: Partial<CoreScript>,
+  body: (starts: Queue.Dequeue<Run>) => ReturnType<Parameters<typeof withCore>[1]>
+) =>
+  withCore(
+    { onStart: () => Effect.sleep("10 seconds"), sweepInterval: Duration.seconds(1), ...script },
+    ({ starts }) => body(starts)
+  )
 
-const headsOf = (count: number) => Array.from({ length: count }, (_, number) => headOf(number))
-
-/** A recovery whose dispatches take `duration`, with the runs that it dispatched and dropped. */
-const start = Effect.fnUntraced(
-  function*(duration: number | ((head: TaskHead) => number), isWanted: (head: TaskHead) => boolean = () => true) {
-    const dispatched: Array<readonly [millis: number, number: number]> = []
-    const dropped: Array<number> = []
-    let most = 0
-    let current = 0
-    const add = yield* Recovery.make({
-      isWanted,
-      drop: (head) => void dropped.push(numberOf(head)),
-      dispatch: Effect.fnUntraced(function*(head) {
-        dispatched.push([yield* Clock.currentTimeMillis, numberOf(head)])
-        most = Math.max(most, ++current)
-        yield* Effect.sleep(typeof duration === "number" ? duration : duration(head))
-        current--
-      })
-    })
-    return { add, dispatched, dropped, mostAtATime: () => most }
-  }
-)
+const sizeAfter = (starts: Queue.Dequeue<Run>, duration: Duration.Input) =>
+  Effect.andThen(TestClock.adjust(duration), Queue.size(starts))
 
 describe("recovery", () => {
-  it.effect("dispatches a bounded batch, and the next one after a pause", () =>
-    Effect.gen(function*() {
-      const { add, dispatched } = yield* start(1)
-      headsOf(300).forEach(add)
-      for (let count = 0; count < 10; count++) yield* TestClock.adjust("50 millis")
-      const batches = [...Map.groupBy(dispatched, ([millis]) => millis)].map(([at, batch]) => [at, batch.length])
-      assert.deepStrictEqual(batches, [[0, 128], [100, 128], [200, 44]])
-      assert.deepStrictEqual(dispatched.map(([, number]) => number), headsOf(300).map(numberOf))
-    }))
-
-  it.effect("takes less than a minute for 50,000 runs", () =>
-    Effect.gen(function*() {
-      const { add, dispatched } = yield* start(10)
-      headsOf(50_000).forEach(add)
-      yield* TestClock.adjust("1 minute")
-      assert.lengthOf(dispatched, 50_000)
-    }))
-
-  it.effect("dispatches no more than a batch at a time to a slow core", () =>
-    Effect.gen(function*() {
-      const { add, dispatched, mostAtATime } = yield* start(10_000)
-      headsOf(300).forEach(add)
-      yield* TestClock.adjust("9 seconds")
-      assert.lengthOf(dispatched, 128)
-      yield* TestClock.adjust("1 minute")
-      assert.lengthOf(dispatched, 300)
-      assert.strictEqual(mostAtATime(), 128)
-    }))
+  it.effect("dispatches eight runs at a time, each once, and new ones meanwhile", () =>
+    withSlowCore({}, (starts) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        yield* others(20, "processing")
+        assert.strictEqual(yield* sizeAfter(starts, "5 seconds"), 8)
+        const { uuid } = yield* tasks.create(caller, question)
+        assert.strictEqual((yield* Queue.takeAll(starts)).at(-1)?.taskId, uuid)
+        assert.strictEqual(yield* sizeAfter(starts, "10 seconds"), 8)
+        assert.strictEqual(yield* sizeAfter(starts, "10 seconds"), 12)
+        assert.strictEqual(yield* sizeAfter(starts, "1 minute"), 12)
+      }).pipe(Effect.provide(SecureRandom.layerWebCrypto))))
 
   it.effect("does not let pending runs wait for others", () =>
-    Effect.gen(function*() {
-      const { add, dispatched } = yield* start(({ status }) => status === "pending" ? 1 : 60_000)
-      headsOf(300).forEach(add)
-      yield* TestClock.adjust("1 second")
-      add(headOf(300, "pending"))
-      add(headOf(301, "pending"))
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(dispatched.slice(128), [[1000, 300], [1000, 301]])
-    }))
+    withSlowCore({}, (starts) =>
+      Effect.gen(function*() {
+        yield* others(20, "processing")
+        yield* TestClock.adjust("2 seconds")
+        yield* Queue.takeAll(starts)
+        const pending = yield* others(10, "pending")
+        yield* TestClock.adjust("2 seconds")
+        const begun = (yield* Queue.takeAll(starts)).map(({ taskId }) => taskId)
+        assert.sameMembers(begun, pending)
+      }).pipe(Effect.provide(SecureRandom.layerWebCrypto))))
 
-  it.effect("drops runs that are no longer this node's to dispatch, and those only", () =>
-    Effect.gen(function*() {
-      const { add, dispatched, dropped } = yield* start(1, (head) => numberOf(head) % 2 === 0)
-      headsOf(300).forEach(add)
-      yield* TestClock.adjust("1 second")
-      assert.lengthOf(dispatched, 150)
-      assert.lengthOf(dropped, 150)
-      assert.isTrue(dropped.every((number) => number % 2 === 1))
-    }))
+  it.effect("leaves out runs that are no longer this node's when their turn comes, until they are again", () => {
+    let isMine = true
+    const layerOwnership = Layer.effect(
+      TaskOwnership,
+      Effect.map(TaskOwnership, (alone) => ({ ...alone, isMine: () => isMine }))
+    ).pipe(Layer.provide(TaskOwnership.layerAlone))
+    return withSlowCore({ layerOwnership }, (starts) =>
+      Effect.gen(function*() {
+        const all = yield* others(20, "processing")
+        yield* TestClock.adjust("5 seconds")
+        isMine = false
+        const first = yield* Queue.takeAll(starts)
+        assert.lengthOf(first, 8)
+        assert.strictEqual(yield* sizeAfter(starts, "1 minute"), 0)
+        isMine = true
+        yield* TestClock.adjust("1 minute")
+        const again = (yield* Queue.takeAll(starts)).map(({ taskId }) => taskId)
+        assert.sameMembers(again, all)
+      }).pipe(Effect.provide(SecureRandom.layerWebCrypto)))
+  })
 })

@@ -1,13 +1,16 @@
 /** Runs that report nothing are handed over again if their core declares it, under TestClock. */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Queue, Result } from "effect"
+import { Duration, Effect, Layer, Queue, Result } from "effect"
+import { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
 import { CoreRefused } from "../../../src/domain/DispatchRetry.ts"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
-import { now } from "../../../src/domain/Timestamp.ts"
+import { now, plus } from "../../../src/domain/Timestamp.ts"
+import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
 import type { Run } from "../../../src/services/core/CoreClient.ts"
 import { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
 import { Tasks } from "../../../src/services/tasks/Tasks.ts"
+import { commit, stored } from "../../kit/StoredTasks.ts"
 import {
   accepts,
   answerTo,
@@ -191,6 +194,31 @@ describe("a run that lives", () => {
         yield* reportTo(started.tasks, { ...envelope(started.run), type: "completed", turn })
         assert.strictEqual(yield* statusOf(started.uuid), "completed")
       }))
+  })
+
+  it.effect("counts from the core's answer on a node that has recovered it, however old its last event is", () => {
+    let isMine = false
+    const layerOwnership = Layer.effect(
+      TaskOwnership,
+      Effect.map(TaskOwnership, (alone) => ({ ...alone, isMine: () => isMine }))
+    ).pipe(Layer.provide(TaskOwnership.layerAlone))
+    return withCore(
+      { onStart: accepts, silence: 60, sweepInterval: Duration.seconds(1), layerOwnership },
+      (core) =>
+        Effect.gen(function*() {
+          const { uuid } = yield* stored({ userToken: "user-token:text", deadline: plus(yield* now, "1 hour") })
+          yield* commit(uuid, "Accepted")
+          yield* TestClock.adjust("10 minutes")
+          assert.lengthOf(yield* received(core), 0)
+          isMine = true
+          yield* TestClock.adjust("2 seconds")
+          assert.lengthOf(yield* received(core), 1)
+          yield* TestClock.adjust("56 seconds")
+          assert.lengthOf(yield* received(core), 0)
+          yield* TestClock.adjust("5 seconds")
+          assert.lengthOf(yield* received(core), 1)
+        }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+    )
   })
 
   it.effect("is not handed over again because the database was away", () => {

@@ -5,8 +5,7 @@ import { CoreUnavailable } from "../../../src/domain/DispatchRetry.ts"
 import { OpaqueJson } from "../../../src/domain/json/OpaqueJson.ts"
 import { RunId, TaskId } from "../../../src/domain/Task.ts"
 import { now } from "../../../src/domain/Timestamp.ts"
-import { CoreClient } from "../../../src/services/core/CoreClient.ts"
-import { CoreTransport } from "../../../src/services/core/CoreTransport.ts"
+import { CoreClient, CoreTransport } from "../../../src/services/core/CoreClient.ts"
 
 const runId = RunId.make("019ac5d2-8001-7b10-a5f3-90b1c2d3e4f5")
 const otherRunId = RunId.make("019ac5d2-8001-7b10-a5f3-90b1c2d3e4f6")

@@ -43,9 +43,9 @@ export const statements: ReadonlyArray<string> = [
     callback_format text,
     assistant_id bigint,
     resumed_at timestamptz,
-    -- Of a run that reports nothing: null unless it gave a sign of life that changed nothing else, or was handed over again.
-    silence_from timestamptz,
-    silent_since timestamptz,
+    -- An event of the run that changed nothing else counts too.
+    last_event_at timestamptz,
+    -- Of a silent run, since its last event: null if it was not handed over again.
     hand_overs integer
   )`,
   // With a condition that no other index has, or the planner takes that of the deadlines for it.

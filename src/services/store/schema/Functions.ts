@@ -210,7 +210,7 @@ BEGIN
 
   IF 'NoEffect' = ANY (outcomes) THEN
     -- An event that changes nothing is still a sign of life of its run.
-    UPDATE tasks t SET resumed_at = NULL, silence_from = p_at[n], silent_since = NULL, hand_overs = NULL
+    UPDATE tasks t SET resumed_at = NULL, last_event_at = p_at[n], hand_overs = NULL
     FROM generate_subscripts(p_uuid, 1) AS n
     WHERE outcomes[n] = 'NoEffect' AND signs[n] AND ${is("t.uuid", "p_uuid[n]")};
   END IF;
@@ -274,8 +274,7 @@ BEGIN
       completed_at = CASE WHEN ends[n] THEN p_at[n] END,
       run_id = coalesce(p_new_run_id[n], t.run_id),
       resumed_at = CASE WHEN p_new_run_id[n] IS NOT NULL THEN p_at[n] END,
-      silence_from = NULL,
-      silent_since = NULL,
+      last_event_at = p_at[n],
       hand_overs = NULL,
       token_id = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_id ELSE p_token_id[n] END,
       token_issued_at = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_issued_at ELSE p_token_issued_at[n] END

@@ -59,8 +59,7 @@ export const columns = {
     of: ({ acceptanceDeadline }) => acceptanceDeadline
   },
   resumedAt: { name: "resumed_at", type: "timestamptz" },
-  silenceFrom: { name: "silence_from", type: "timestamptz" },
-  silentSince: { name: "silent_since", type: "timestamptz" },
+  lastEventAt: { name: "last_event_at", type: "timestamptz" },
   handOvers: { name: "hand_overs", type: "integer" },
   tokenId: { name: "token_id", type: "text", of: ({ principal }) => principal.tokenId },
   tokenIssuedAt: {

@@ -3,14 +3,14 @@
  * a value. The same statement inserts the event row and the outbox rows (stop, webhook). `Changes` are
  * published after it.
  */
-import { Context, type Duration, type Effect, Schema } from "effect"
+import { Context, type Duration, type Effect } from "effect"
 import type { OpaqueJson } from "../../../domain/json/OpaqueJson.ts"
 import type { Principal } from "../../../domain/Principal.ts"
 import type { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
-import { type RunId, type TaskEvent, type TaskHead, TaskId } from "../../../domain/Task.ts"
+import type { RunId, TaskEvent, TaskHead, TaskId } from "../../../domain/Task.ts"
 import type { IdempotencyKeyReused, TooManyActiveTasks } from "../../../domain/TaskErrors.ts"
 import type { KeptFields } from "../../../domain/TaskRequest.ts"
-import { Timestamp } from "../../../domain/Timestamp.ts"
+import type { Timestamp } from "../../../domain/Timestamp.ts"
 
 /** A user's idempotency key for one request. The statement of the change also claims it. */
 export interface IdempotencyClaim {
@@ -64,24 +64,6 @@ export type Commit =
   | { readonly _tag: "Revoked"; readonly head: TaskHead }
   | { readonly _tag: "Unknown" }
 
-/** A run that has been silent since `since`, as its node knows it. */
-export interface SilentRun {
-  readonly uuid: TaskId
-  readonly runId: RunId
-  readonly revision: number
-  readonly since: Timestamp
-}
-
-/** The outcome of a claim: with `isClaimed` false, the silence counts from `since`. */
-export const SilenceClaim = Schema.Struct({
-  uuid: TaskId,
-  isClaimed: Schema.Boolean,
-  since: Timestamp,
-  /** Hand-overs since the run's last sign of life. */
-  handOvers: Schema.Int
-})
-export type SilenceClaim = typeof SilenceClaim.Type
-
 export class TaskWrites extends Context.Service<TaskWrites, {
   /** Checks the claim and the active limit and inserts, atomically per user and in one round trip. */
   readonly create: (
@@ -103,13 +85,10 @@ export class TaskWrites extends Context.Service<TaskWrites, {
     at: Timestamp
   ) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
   /**
-   * Claims processing runs in order to hand them over again, for this node alone. A run is not claimed when its task has changed
-   * since `revision`, or when any node has heard of it or claimed it after `since`. Rows of ended tasks are left out.
+   * Claims silent runs in order to hand them over again, for this node alone, and counts the hand-over. A run is not claimed when its
+   * task has changed, or any node has recorded an event of it or claimed it, since its head was read.
    */
-  readonly claimSilent: (
-    runs: ReadonlyArray<SilentRun>,
-    at: Timestamp
-  ) => Effect.Effect<ReadonlyArray<SilenceClaim>, StoreUnavailable>
+  readonly claimSilent: (runs: ReadonlyArray<TaskHead>) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
   /** Sets the acceptance deadline of a pending run whose dispatch had to wait. */
   readonly startAcceptance: (
     uuid: TaskId,

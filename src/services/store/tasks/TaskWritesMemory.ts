@@ -1,6 +1,14 @@
 import { Effect, Layer, Result } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
-import { isTerminal, needsValidToken, type RunId, TaskEvent, type TaskId, transition } from "../../../domain/Task.ts"
+import {
+  isTerminal,
+  needsValidToken,
+  type RunId,
+  TaskEvent,
+  type TaskHead,
+  type TaskId,
+  transition
+} from "../../../domain/Task.ts"
 import { changeOf } from "../../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../../domain/TaskErrors.ts"
 import * as TaskView from "../../../domain/TaskView.ts"
@@ -10,15 +18,7 @@ import { Changes } from "../../signals/Changes.ts"
 import { claimKey, claimOf, headOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "../MemoryTables.ts"
 import { RevocationRepository } from "../revocations/RevocationRepository.ts"
 import * as WebhookStoreMemory from "../webhooks/WebhookStoreMemory.ts"
-import {
-  type Commit,
-  type Fence,
-  type IdempotencyClaim,
-  type NewTask,
-  type SilenceClaim,
-  type SilentRun,
-  TaskWrites
-} from "./TaskWrites.ts"
+import { type Commit, type Fence, type IdempotencyClaim, type NewTask, TaskWrites } from "./TaskWrites.ts"
 
 type Tables = MemoryTables["Service"]
 
@@ -38,8 +38,7 @@ const insert = (task: NewTask): TaskRow => ({
   error: null,
   completedAt: null,
   resumedAt: null,
-  silenceFrom: null,
-  silentSince: null,
+  lastEventAt: null,
   handOvers: null,
   pendingToolCalls: null,
   turn: null,
@@ -68,23 +67,16 @@ const create = Effect.fnUntraced(
 /** An event that changes nothing is still a sign of life of its run. */
 const noteLife = (row: TaskRow, runId: RunId, at: Timestamp) => {
   if (row.status !== "processing" || row.runId !== runId) return
-  Object.assign(row, { resumedAt: null, silenceFrom: at, silentSince: null, handOvers: null })
+  Object.assign(row, { resumedAt: null, lastEventAt: at, handOvers: null })
 }
 
-const claimSilent = (
-  tables: Tables,
-  { revision, runId, since, uuid }: SilentRun,
-  at: Timestamp
-): Array<SilenceClaim> => {
-  const row = tables.tasks.get(uuid)
-  if (row === undefined || isTerminal(row.status)) return []
-  const { handOvers, silenceFrom } = row
-  const isCurrent = row.status === "processing" && row.runId === runId && row.revision === revision
-  const isClaimed = isCurrent && (silenceFrom ?? 0) <= since
-  if (isClaimed) {
-    Object.assign(row, { silenceFrom: at, silentSince: row.silentSince ?? since, handOvers: (handOvers ?? 0) + 1 })
-  }
-  return [{ uuid, isClaimed, since: isCurrent ? row.silenceFrom ?? since : at, handOvers: row.handOvers ?? 0 }]
+const claimSilent = ({ tasks }: Tables, { handOvers, lastEventAt, revision, uuid }: TaskHead): Array<TaskHead> => {
+  const row = tasks.get(uuid)
+  const isUnchanged = row?.status === "processing" && row.revision === revision && row.handOvers === handOvers &&
+    (row.lastEventAt ?? 0) <= (lastEventAt ?? 0)
+  if (!isUnchanged) return []
+  row.handOvers = (handOvers ?? 0) + 1
+  return [headOf(row)]
 }
 
 /** Applies an event. Returns whether it inserted a webhook. */
@@ -101,7 +93,8 @@ const apply = (tables: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, co
   row.pendingToolCalls = change.pendingToolCalls
   row.turn = change.turn ?? row.turn
   row.resumedAt = change.run === undefined ? null : at
-  Object.assign(row, { silenceFrom: null, silentSince: null, handOvers: null })
+  row.lastEventAt = at
+  row.handOvers = null
   if (change.isTerminal) row.completedAt = at
   if (change.coreState !== undefined) row.coreState = change.coreState
   if (change.run !== undefined) {
@@ -182,7 +175,7 @@ export const layer = Layer.effect(
           )
         ),
 
-      claimSilent: (runs, at) => Effect.sync(() => runs.flatMap((run) => claimSilent(tables, run, at))),
+      claimSilent: (runs) => Effect.sync(() => runs.flatMap((run) => claimSilent(tables, run))),
 
       startAcceptance: (uuid, runId, deadline) =>
         Effect.sync(() => {

@@ -4,36 +4,28 @@ import { Effect, Layer } from "effect"
 import { TaskEvent, TaskHead } from "../../../domain/Task.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../../domain/TaskErrors.ts"
 import * as Batcher from "../sql/Batcher.ts"
-import { array, make as makeQueries, micros, moment, query } from "../sql/Queries.ts"
+import { array, make as makeQueries, moment, query } from "../sql/Queries.ts"
 import * as CommitBatcher from "./CommitBatcher.ts"
 import * as CreateBatcher from "./CreateBatcher.ts"
 import { headColumns, notEnded } from "./TaskColumns.ts"
-import { type IdempotencyClaim, type NewTask, SilenceClaim, TaskWrites } from "./TaskWrites.ts"
+import { type IdempotencyClaim, type NewTask, TaskWrites } from "./TaskWrites.ts"
 
 const startAcceptance = `UPDATE tasks SET acceptance_deadline_at = ${moment("$3")}
   WHERE uuid = $1 AND run_id = $2 AND status = 'pending' AND acceptance_deadline_at IS NULL`
 
 /** A row that is locked is being changed, so its run lives. */
 const claimSilent = query(
-  SilenceClaim,
+  TaskHead,
   `WITH asked AS (
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::float8[]) AS asked (id, run, revision, since)
+    SELECT * FROM unnest($1::uuid[], $2::int[], $3::float8[], $4::int[]) AS asked (id, revision, last_event, hand_overs)
   ), found AS (
     SELECT tasks.uuid AS id FROM asked JOIN tasks ON tasks.uuid = asked.id
     WHERE tasks.completed_at IS NULL ORDER BY tasks.uuid FOR NO KEY UPDATE OF tasks SKIP LOCKED
-  ), claimed AS (
-    UPDATE tasks SET silence_from = ${moment("$5")}, silent_since = coalesce(silent_since, ${moment("asked.since")}),
-      hand_overs = coalesce(hand_overs, 0) + 1
-    FROM found JOIN asked USING (id)
-    WHERE tasks.uuid = id AND status = 'processing' AND run_id = asked.run AND tasks.revision = asked.revision
-      AND (silence_from IS NULL OR silence_from <= ${moment("asked.since")})
-    RETURNING tasks.uuid, hand_overs
   )
-  SELECT tasks.uuid, claimed.uuid IS NOT NULL AS "isClaimed",
-    CASE WHEN claimed.uuid IS NOT NULL OR tasks.revision <> asked.revision THEN $5::float8
-      ELSE coalesce(${micros("tasks.silence_from")}, asked.since) END AS since,
-    coalesce(claimed.hand_overs, tasks.hand_overs, 0) AS "handOvers"
-  FROM found JOIN asked USING (id) JOIN tasks ON tasks.uuid = id LEFT JOIN claimed ON claimed.uuid = id`
+  UPDATE tasks SET hand_overs = asked.hand_overs + 1 FROM found JOIN asked USING (id)
+  WHERE tasks.uuid = id AND status = 'processing' AND tasks.revision = asked.revision
+    AND coalesce(tasks.hand_overs, 0) = asked.hand_overs AND last_event_at <= ${moment("asked.last_event")}
+  RETURNING ${headColumns}`
 )
 
 /** `OFFSET` hides the status, which would make the planner read the deadlines of all users. */
@@ -70,13 +62,12 @@ export const layer = Layer.effect(
         return commits.flatMap((outcome) => outcome._tag === "Applied" ? [outcome.head] : [])
       }),
 
-      claimSilent: (runs, at) =>
+      claimSilent: (runs) =>
         rows(claimSilent, [
           array(runs.map(({ uuid }) => uuid), PgTypes.OID.uuid),
-          array(runs.map(({ runId }) => runId), PgTypes.OID.uuid),
           array(runs.map(({ revision }) => revision), PgTypes.OID.int4),
-          array(runs.map(({ since }) => since), PgTypes.OID.float8),
-          at
+          array(runs.map(({ lastEventAt }) => lastEventAt), PgTypes.OID.float8),
+          array(runs.map(({ handOvers }) => handOvers ?? 0), PgTypes.OID.int4)
         ]),
 
       startAcceptance: (uuid, runId, deadline) => execute(startAcceptance, [uuid, runId, deadline])
