@@ -4,12 +4,11 @@
  */
 import { Predicate, Schema } from "effect"
 import { isStorable } from "./Fields.ts"
-import { Kind } from "./json/JsonBytes.ts"
-import type { Found } from "./json/JsonPaths.ts"
-import { readValid } from "./json/JsonReader.ts"
-import { JsonScanner } from "./json/JsonScanner.ts"
-import { object, small } from "./json/JsonShape.ts"
 import { encode, type OpaqueJson } from "./json/OpaqueJson.ts"
+import { readValid } from "./json/Reader.ts"
+import { scan } from "./json/Scanner.ts"
+import { type Found, object, small } from "./json/Shape.ts"
+import { Kind } from "./json/tables.ts"
 import * as Limits from "./Limits.ts"
 
 const count = Schema.Int
@@ -96,10 +95,7 @@ export const read = (turn: Found | undefined, bytes: Uint8Array): Reported | nul
 /** Reads a whole turn. */
 export const ofTurn = (turn: OpaqueJson): Reported | null => {
   const bytes = encode(turn)
-  const scanner = new JsonScanner(shape)
-  scanner.push(bytes)
-  scanner.end()
-  return read(scanner.root, bytes)
+  return read(scan(bytes, shape).root, bytes)
 }
 
 export const none: Tokens = { input: 0, output: 0, total: 0, cached: 0, reasoning: 0 }

@@ -1,8 +1,8 @@
 /** Answers about one task: at once, held until it has ended or is interrupted, or as a stream of its events. */
 import { Effect, Stream, Struct } from "effect"
-import { type Writable, write } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import { stringOf } from "../../domain/json/RawJson.ts"
+import { type Writable, write } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { isTerminal, type Task } from "../../domain/Task.ts"

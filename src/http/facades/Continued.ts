@@ -1,7 +1,7 @@
 /** Requests for the core that continue the conversation of an earlier task, whose messages are not copied. */
 import { Effect } from "effect"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"

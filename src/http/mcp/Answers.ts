@@ -1,9 +1,9 @@
 /** A task as the tools return it. */
 import { Effect } from "effect"
-import { Kind } from "../../domain/json/JsonBytes.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import { RawJson } from "../../domain/json/RawJson.ts"
+import { Kind } from "../../domain/json/tables.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import type { Task } from "../../domain/Task.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"

@@ -1,8 +1,8 @@
 /** Answers that wait for the end or an interrupt of a task, with signs of progress for the clients that want them. */
 import { Duration, Effect, Exit, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { makeClient } from "../../services/tasks/SentTurns.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"

@@ -2,7 +2,7 @@
 import { Duration, Effect, Redacted, Result, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { Unauthorized } from "../contract/Errors.ts"

@@ -1,9 +1,9 @@
 /** The extension `io.modelcontextprotocol/tasks`: `run_assistant` answers with a task at once, which the client polls, answers and cancels. */
 import { Duration, Effect, Option } from "effect"
-import { readValid } from "../../domain/json/JsonReader.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import { OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import { RawJson } from "../../domain/json/RawJson.ts"
+import { readValid } from "../../domain/json/Reader.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import * as StoredRequest from "../../domain/StoredRequest.ts"
 import { isTerminal, type Task, type TaskStatus } from "../../domain/Task.ts"

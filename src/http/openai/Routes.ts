@@ -1,9 +1,9 @@
 /** The routes of the OpenAI façade: `/v1/responses`, `/v1/files` and `/v1/models`. */
 import { Effect, Redacted, type Scope, Stream } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type Writable, write } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import { RawJson } from "../../domain/json/RawJson.ts"
+import { type Writable, write } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { now, unixSeconds } from "../../domain/Timestamp.ts"

@@ -1,8 +1,8 @@
 /** Handlers of the group `Schedules` of the internal interface. */
 import { Effect, Layer } from "effect"
 import { Digest } from "effect/crypto"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import { fromValue, toValue } from "../../domain/json/OpaqueJson.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { defaults, upcoming } from "../../services/schedules/Schedule.ts"
 import { Schedules } from "../../services/schedules/Schedules.ts"
