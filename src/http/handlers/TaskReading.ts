@@ -10,10 +10,10 @@ import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
 import { TaskLinks } from "../../services/store/TaskLinks.ts"
 import type { RecordedEvent, TaskOutline } from "../../services/store/tasks/TaskReads.ts"
-import { type Client, makeClient, SentTurns, slicesOf } from "../../services/tasks/SentTurns.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
+import { type Client, makeClient, slicesOf, Turns } from "../../services/tasks/Turns.ts"
 import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
@@ -96,7 +96,7 @@ const keepAlive = Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 
 
 /** A response of JSON in pieces. The client receives large ones as fast as it takes them. */
 export const makeSend = Effect.map(
-  SentTurns,
+  Turns,
   (sent) =>
   (client: Client, pieces: ReadonlyArray<string | Uint8Array>, headers: Readonly<Record<string, string>> = {}) => {
     const bytes = OpaqueJson.toBytes(pieces)
@@ -111,7 +111,7 @@ export const makeSend = Effect.map(
 /** Returns a function that reads a task whose outline lacks its large turn, together with others who read it at the same time. */
 const makeComplete = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
-  const sent = yield* SentTurns
+  const sent = yield* Turns
   const readLarge = yield* sent.share(({ sub, uuid }) => tasks.get(RpcRequests.reader(sub), uuid))
   return (client: Client, outline: TaskOutline) =>
     outline.turn === null && outline.turnBytes > 0 ? readLarge(client, outline) : Effect.succeed(outline)

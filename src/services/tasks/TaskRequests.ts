@@ -15,7 +15,6 @@ import { now } from "../../domain/Timestamp.ts"
 import * as RunRequests from "../core/RunRequests.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
-import * as StoredTurns from "./StoredTurns.ts"
 import { type CreatedTask, Tasks } from "./Tasks.ts"
 
 export class TaskRequests extends Context.Service<TaskRequests, {
@@ -29,8 +28,6 @@ export class TaskRequests extends Context.Service<TaskRequests, {
   readonly describe: (uuid: TaskId) => Effect.Effect<string, StoreUnavailable>
   /** See `RunRequests`. */
   readonly resolve: RunRequests.RunRequests["resolve"]
-  /** See `StoredTurns`. */
-  readonly readTurn: StoredTurns.ReadTurn
   /** Creates a task with the request of `task`, some fields of it replaced. */
   readonly rerun: (
     caller: Caller,
@@ -93,7 +90,6 @@ const make = Effect.gen(function*() {
     search: reads.search,
     describe,
     resolve: runRequests.resolve,
-    readTurn: yield* StoredTurns.make,
     rerun
   })
 })

@@ -1,8 +1,9 @@
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as Held from "../../../src/http/facades/Held.ts"
-import { makeClient, SentTurns } from "../../../src/services/tasks/SentTurns.ts"
+import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { makeClient, Turns } from "../../../src/services/tasks/Turns.ts"
 
 it.effect("sends a blank every 15 s until the answer is there, and then the answer", () =>
   Effect.gen(function*() {
@@ -15,4 +16,4 @@ it.effect("sends a blank every 15 s until the answer is there, and then the answ
     for (const seconds of [1, 15, 15, 15]) yield* TestClock.adjust(`${seconds} seconds`)
     yield* Deferred.succeed(answer, "{}")
     assert.strictEqual(yield* Fiber.join(sent), "   {}")
-  }).pipe(Effect.provide(SentTurns.layer)))
+  }).pipe(Effect.provide(Layer.provide(Turns.layer, Layer.mock(TaskReads, {})))))
