@@ -282,39 +282,24 @@ const make = Effect.gen(function*() {
   const receive = yield* makeReceive
   const digest = yield* Digest.Digest
 
-  const readUnchecked = Effect.fnUntraced(function*<A>(
-    kind: BodyKind<A>,
-    request: HttpServerRequest.HttpServerRequest,
-    holder: string
-  ) {
-    const received = yield* receive(kind, request, holder)
-    const body = yield* decode(kind, received)
+  const attempt = Effect.fnUntraced(function*<A>(kind: BodyKind<A>, request: HttpServerRequest.HttpServerRequest) {
+    const { check, holder } = yield* CurrentToken
+    const attempted = yield* Effect.result(Effect.gen(function*() {
+      const received = yield* receive(kind, request, holder)
+      const outcome = yield* Effect.result(decode(kind, received))
+      return { outcome, found: received.scanner.found, bytes: received.bytes }
+    }))
+    yield* check
+    return yield* Effect.fromResult(attempted)
+  })
+
+  const read = Effect.fnUntraced(function*<A>(kind: BodyKind<A>, request: HttpServerRequest.HttpServerRequest) {
+    const { bytes, outcome } = yield* attempt(kind, request)
+    const body = yield* Effect.fromResult(outcome)
     const fingerprint = IdempotencyKey.isGiven(request)
-      ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request), received.bytes)
+      ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request), bytes)
       : undefined
-    return { body, fingerprint }
-  })
-
-  const read = Effect.fnUntraced(function*<A>(
-    kind: BodyKind<A>,
-    request: HttpServerRequest.HttpServerRequest
-  ) {
-    const { check, holder } = yield* CurrentToken
-    const outcome = yield* Effect.result(readUnchecked(kind, request, holder))
-    yield* check
-    const { body, fingerprint } = yield* Effect.fromResult(outcome)
     return { body, claim: yield* IdempotencyKey.claimOfRequest(request, fingerprint) }
-  })
-
-  const attempt = Effect.fnUntraced(function*<A>(
-    kind: BodyKind<A>,
-    request: HttpServerRequest.HttpServerRequest
-  ) {
-    const { check, holder } = yield* CurrentToken
-    const received = yield* Effect.result(receive(kind, request, holder))
-    yield* check
-    const present = yield* Effect.fromResult(received)
-    return { outcome: yield* Effect.result(decode(kind, present)), found: present.scanner.found }
   })
 
   return BodyReader.of({ read, attempt })
