@@ -88,7 +88,13 @@ const overrides = [
     without(["services", "http", "runtime"], "domain imports nothing of ours"),
     effectOnly
   ]),
-  imports(["src/services/**"], [noHttp, noExtension, effectOnly]),
+  imports(["src/services/**"], [noHttp, noExtension, effectOnly], {
+    "eslint/no-restricted-properties": ["error", {
+      object: "JSON",
+      property: "parse",
+      message: "some versions of V8 give a document the keys of another one: use domain/json"
+    }]
+  }),
   ...Object.entries(services).flatMap(([folder, others]) => {
     const forbidden = Object.keys(services).filter((other) => other !== folder && !others.includes(other))
     const message = `services/${folder} imports ${["domain", ...others].join(", ")} and itself`

@@ -3,10 +3,10 @@
  * these is copied. It is put together at each hand-over.
  */
 import { Effect, Record, Schema, Struct } from "effect"
-import { shapeOf } from "./json/JsonShape.ts"
-import type { Writable } from "./json/JsonWriter.ts"
 import { encode, fromValue, type OpaqueJson, textOf, toText } from "./json/OpaqueJson.ts"
 import * as RawJson from "./json/RawJson.ts"
+import { shapeOf } from "./json/Shape.ts"
+import type { Writable } from "./json/Writer.ts"
 import { TaskId } from "./Task.ts"
 import { type KeptFields, RunRequest, shownFieldsOf } from "./TaskRequest.ts"
 

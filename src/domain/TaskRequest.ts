@@ -4,9 +4,9 @@
  */
 import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue, Struct } from "effect"
 import { absentOr, isAtMostCharacters } from "./Fields.ts"
-import type { Writable } from "./json/JsonWriter.ts"
 import { fromValue, JsonObject, type OpaqueJson } from "./json/OpaqueJson.ts"
 import * as RawJson from "./json/RawJson.ts"
+import type { Writable } from "./json/Writer.ts"
 import * as Limits from "./Limits.ts"
 import * as Metadata from "./Metadata.ts"
 

@@ -1,6 +1,6 @@
 /** The body of `POST /api/tasks/{uuid}/rerun`, which replaces fields of a stored request. */
 import { Schema, Struct } from "effect"
-import type { Writable } from "./json/JsonWriter.ts"
+import type { Writable } from "./json/Writer.ts"
 import { type CreateTask, CreateTaskBody, givenFieldsOf, runFieldsOf, type RunRequest } from "./TaskRequest.ts"
 
 const { assistant_id, input, ...optional } = CreateTaskBody.fields

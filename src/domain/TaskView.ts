@@ -1,8 +1,8 @@
 /** The public JSON of a task. `GET /api/tasks/{uuid}` and webhooks carry the same bytes. */
-import { Kind } from "./json/JsonBytes.ts"
-import { type Writable, write } from "./json/JsonWriter.ts"
 import { encode, join, type OpaqueJson } from "./json/OpaqueJson.ts"
 import { RawJson } from "./json/RawJson.ts"
+import { Kind } from "./json/tables.ts"
+import { type Writable, write } from "./json/Writer.ts"
 import type { Metadata } from "./Metadata.ts"
 import type { Task, TaskId, TaskSummary } from "./Task.ts"
 import { format, formatOrNull } from "./Timestamp.ts"

@@ -1,11 +1,11 @@
 /** Calls of client tools, and their results. */
 import { Effect, Schema } from "effect"
 import { absentOr } from "./Fields.ts"
-import { JsonScanner } from "./json/JsonScanner.ts"
-import * as JsonShape from "./json/JsonShape.ts"
-import type { Writable } from "./json/JsonWriter.ts"
 import { encode, fromValue, JsonObject, JsonValue, OpaqueJson } from "./json/OpaqueJson.ts"
 import * as RawJson from "./json/RawJson.ts"
+import { scan } from "./json/Scanner.ts"
+import * as JsonShape from "./json/Shape.ts"
+import type { Writable } from "./json/Writer.ts"
 
 export const ToolCall = Schema.Struct({
   id: Schema.NonEmptyString.annotate({ description: "Identifies the call. Its result carries it as `tool_call_id`." }),
@@ -39,9 +39,7 @@ const namesShape = JsonShape.array(JsonShape.object({ name: JsonShape.small }))
 /** The names of the calls that end in the beginning of stored JSON. */
 export const namesOf = (begin: string): ReadonlyArray<string> => {
   const bytes = encode(begin)
-  const scanner = new JsonScanner(namesShape)
-  scanner.push(bytes)
-  const { found } = scanner
+  const { found } = scan(bytes, namesShape)
   const calls = found === undefined ? [] : RawJson.decodable(found, bytes).value as ReadonlyArray<PassedCall>
   return calls.map(({ name }) => name)
 }

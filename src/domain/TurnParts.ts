@@ -1,10 +1,9 @@
 /** Parts of a stored turn, found by `RawJson.find`. The service stores turns unread, so what has another shape is skipped. */
-import { Kind } from "./json/JsonBytes.ts"
-import type { Found } from "./json/JsonPaths.ts"
-import { array, captured, counted, object, raw } from "./json/JsonShape.ts"
-import { type Writable, write } from "./json/JsonWriter.ts"
-import { concat, encode, sizeOf, toBytes } from "./json/OpaqueJson.ts"
+import { concat, encode } from "./json/OpaqueJson.ts"
 import { RawJson } from "./json/RawJson.ts"
+import { array, captured, counted, type Found, object, raw } from "./json/Shape.ts"
+import { Kind } from "./json/tables.ts"
+import type { Writable } from "./json/Writer.ts"
 
 /** Of a longer output the first items. */
 const items = 10_000
@@ -48,7 +47,3 @@ export const messagesOf = (turn: Found, bytes: Uint8Array): ReadonlyArray<Writab
   const text = textOf(turn, bytes)
   return text === undefined ? [] : [{ role: "assistant", content: text }]
 }
-
-/** Bytes of the messages. */
-export const sizeOfMessages = (turn: Found, bytes: Uint8Array): number =>
-  sizeOf(toBytes(write(messagesOf(turn, bytes))))

@@ -4,10 +4,9 @@
  */
 import { Predicate, Schema } from "effect"
 import { isStorable } from "./Fields.ts"
-import { Kind } from "./json/JsonBytes.ts"
-import type { Found } from "./json/JsonPaths.ts"
-import { readValid } from "./json/JsonReader.ts"
-import { object, small } from "./json/JsonShape.ts"
+import { readValid } from "./json/Reader.ts"
+import { type Found, object, small } from "./json/Shape.ts"
+import { Kind } from "./json/tables.ts"
 import * as Limits from "./Limits.ts"
 
 const count = Schema.Int

@@ -55,7 +55,6 @@ import * as InProcess from "./node/InProcess.ts"
 import * as NodeCrypto from "./node/NodeCrypto.ts"
 import * as Outgoing from "./node/Outgoing.ts"
 import * as RequestContext from "./node/RequestContext.ts"
-import * as SocketBodies from "./node/SocketBodies.ts"
 import * as UndiciTransport from "./node/UndiciTransport.ts"
 import * as Database from "./postgres/Database.ts"
 import * as DatabaseClient from "./postgres/DatabaseClient.ts"
@@ -288,7 +287,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       layerSecrets
     ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(Outgoing.layer))),
-    Layer.provide([ReadinessSql.layer, BufferCollector.layer, SocketBodies.layer]),
+    Layer.provide([ReadinessSql.layer, BufferCollector.layer]),
     Layer.provide(layerClusterNodes(config)),
     Layer.provide(layerTasks),
     Layer.provide(layerUpstreams(config, tasks)),

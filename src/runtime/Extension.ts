@@ -25,10 +25,10 @@ import type { Tables } from "../services/store/schema/Migrations.ts"
 import type { TaskReads } from "../services/store/tasks/TaskReads.ts"
 import type { TaskRetention } from "../services/store/tasks/TaskRetention.ts"
 import type { TurnReport } from "../services/store/TurnReport.ts"
-import type { SentTurns } from "../services/tasks/SentTurns.ts"
 import type { TaskRequests } from "../services/tasks/TaskRequests.ts"
 import type { Tasks } from "../services/tasks/Tasks.ts"
 import type { TaskWatch } from "../services/tasks/TaskWatch.ts"
+import type { Turns } from "../services/tasks/Turns.ts"
 import type { Secrets } from "../services/tokens/Secrets.ts"
 import type { TokenRevocations } from "../services/tokens/TokenRevocations.ts"
 import type { TokenVerifier } from "../services/tokens/TokenVerifier.ts"
@@ -60,7 +60,7 @@ type EngineServices =
   | TaskRequests
   | TaskRetention
   | Tasks
-  | SentTurns
+  | Turns
   | TaskWatch
   | TokenRevocations
   | TokenVerifier

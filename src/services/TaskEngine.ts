@@ -5,16 +5,17 @@ import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { CoreStops } from "./core/CoreStops.ts"
 import { Memory } from "./limits/Memory.ts"
 import * as Retention from "./operations/Retention.ts"
-import { SentTurns } from "./tasks/SentTurns.ts"
 import { TaskRequests } from "./tasks/TaskRequests.ts"
 import { Tasks } from "./tasks/Tasks.ts"
 import { TaskWatch } from "./tasks/TaskWatch.ts"
+import { Turns } from "./tasks/Turns.ts"
 import { TokenRevocations } from "./tokens/TokenRevocations.ts"
 import { WebhookDispatcher } from "./webhooks/WebhookDispatcher.ts"
 import { Webhooks } from "./webhooks/Webhooks.ts"
 
 export const layerWith = (layerActors: typeof TaskActors.layer) =>
-  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, TaskRequests.layer, SentTurns.layer, Retention.layer).pipe(
+  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, TaskRequests.layer, Retention.layer).pipe(
+    Layer.provideMerge(Turns.layer),
     Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
     Layer.provideMerge(TaskSweeper.layer),
     Layer.provideMerge(layerActors),

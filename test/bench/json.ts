@@ -4,8 +4,9 @@
  * too, so that the longest one is not that in which another process ran.
  */
 import { Result, Schema } from "effect"
-import { readValid } from "../../src/domain/json/JsonReader.ts"
-import { JsonScanner } from "../../src/domain/json/JsonScanner.ts"
+import * as RawJson from "../../src/domain/json/RawJson.ts"
+import { readValid } from "../../src/domain/json/Reader.ts"
+import { Scanner } from "../../src/domain/json/Scanner.ts"
 import {
   array,
   captured,
@@ -16,8 +17,7 @@ import {
   type Shape,
   shapeOf,
   small
-} from "../../src/domain/json/JsonShape.ts"
-import * as RawJson from "../../src/domain/json/RawJson.ts"
+} from "../../src/domain/json/Shape.ts"
 import { numbersOf } from "./bench.ts"
 
 const { rounds } = numbersOf({ rounds: 10 })
@@ -60,10 +60,10 @@ const timed = (run: () => void): number => {
 
 /** The scanner at the end, and the time of each chunk. */
 const scan = (bytes: Uint8Array, shape: Shape) => {
-  const scanner = new JsonScanner(shape)
+  const scanner = new Scanner(shape)
   const chunks = Array.from(
     { length: Math.ceil(bytes.length / chunkBytes) },
-    (_, index) => timed(() => void scanner.push(bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes)))
+    (_, index) => timed(() => void scanner.advance(bytes, Math.min(bytes.length, (index + 1) * chunkBytes)))
   )
   const problem = scanner.end()
   if (problem !== undefined) throw new Error(JSON.stringify(problem))

@@ -1,7 +1,7 @@
 /** JSON that the gateway stores and returns without reading it: turns, and the state of the core. */
 import { Effect, Predicate, Result, Schema, SchemaGetter, SchemaIssue, SchemaTransformation } from "effect"
-import { read } from "./JsonReader.ts"
-import { type Writable, write } from "./JsonWriter.ts"
+import { read } from "./Reader.ts"
+import { type Writable, write } from "./Writer.ts"
 
 /** Opaque JSON, as it is stored and sent: text, or UTF-8 if it is large, because every conversion copies it. */
 export const OpaqueJson = Schema.Union([Schema.String, Schema.Uint8Array]).pipe(Schema.brand("OpaqueJson"))

@@ -3,11 +3,10 @@
  * here stand for it in the schema of a body, and `decodable` gives it to them.
  */
 import { Effect, Predicate, Schema, SchemaTransformation } from "effect"
-import { type JsonProblem, Kind, textOfToken } from "./JsonBytes.ts"
-import type { Found } from "./JsonPaths.ts"
-import { define, readValid as readPlain } from "./JsonReader.ts"
-import { JsonScanner } from "./JsonScanner.ts"
-import type { Shape } from "./JsonShape.ts"
+import { define, readValid as readPlain } from "./Reader.ts"
+import { scan, type Scanner, scanWithPauses } from "./Scanner.ts"
+import type { Found, Shape } from "./Shape.ts"
+import { Kind, textOfToken } from "./tables.ts"
 
 type JsonObject = { readonly [key: string]: Schema.Json }
 
@@ -220,22 +219,9 @@ export const decodable = (
   return { value: valueOf(found, { bytes, base, path: [], excess }), excess }
 }
 
-/** Bytes that are scanned without a pause: a few milliseconds. */
-const pieceBytes = 64 * 1024
-
-/** Passes bytes to the scanner, with pauses if they are many. */
-export const push = (scanner: JsonScanner, bytes: Uint8Array): Effect.Effect<JsonProblem | undefined> =>
-  Effect.suspend(() => {
-    const problem = scanner.push(bytes.subarray(0, pieceBytes))
-    return problem !== undefined || bytes.length <= pieceBytes
-      ? Effect.succeed(problem)
-      : Effect.andThen(Effect.yieldNow, push(scanner, bytes.subarray(pieceBytes)))
-  })
-
-const rootOf = (scanner: JsonScanner): Found => {
-  scanner.end()
-  if (scanner.root === undefined) throw new Error("a stored document is not valid JSON")
-  return scanner.root
+const rootOf = ({ root }: Scanner): Found => {
+  if (root === undefined) throw new Error("a stored document is not valid JSON")
+  return root
 }
 
 /** A valid document has been checked by bounds of its own. */
@@ -243,14 +229,8 @@ const anyDepth = Infinity
 
 /** The values of a shape in a document that is known to be valid, found with pauses if it is long. */
 export const find = (shape: Shape, bytes: Uint8Array): Effect.Effect<Found> =>
-  Effect.suspend(() => {
-    const scanner = new JsonScanner(shape, anyDepth)
-    return Effect.map(push(scanner, bytes), () => rootOf(scanner))
-  })
+  Effect.map(scanWithPauses(bytes, shape, anyDepth), rootOf)
 
 /** The value of a document that is known to be valid, and small enough to be scanned in one piece. */
-export const readValid = (shape: Shape, bytes: Uint8Array): unknown => {
-  const scanner = new JsonScanner(shape, anyDepth)
-  scanner.push(bytes)
-  return decodable(rootOf(scanner), bytes).value
-}
+export const readValid = (shape: Shape, bytes: Uint8Array): unknown =>
+  decodable(rootOf(scan(bytes, shape, anyDepth)), bytes).value

@@ -1,16 +1,15 @@
 /** Answers about one task: at once, held until it has ended or is interrupted, or as a stream of its events. */
 import { Effect, Stream, Struct } from "effect"
-import { type Writable, write } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import { stringOf } from "../../domain/json/RawJson.ts"
+import { type Writable, write } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { isTerminal, type Task } from "../../domain/Task.ts"
 import * as FairPermits from "../../services/limits/FairPermits.ts"
-import { type Client, makeClient, slicesOf } from "../../services/tasks/SentTurns.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
-import * as TurnTexts from "../../services/tasks/TurnTexts.ts"
+import { type Client, cut, makeClient, slicesOf } from "../../services/tasks/Turns.ts"
 import { isActive, maxWait } from "../facades/Following.ts"
 import * as Held from "../facades/Held.ts"
 import { encode, type Id } from "../facades/JsonRpc.ts"
@@ -106,9 +105,7 @@ const makeUpdates = (first: View) => {
 /** A view whose text is as long as that of events, which later ones continue. */
 const shortened = (view: View): View => ({
   ...view,
-  artifact: view.artifact?.map((part) =>
-    part.type === "text" ? { ...part, text: TurnTexts.cut(stringOf(part.text)) } : part
-  )
+  artifact: view.artifact?.map((part) => part.type === "text" ? { ...part, text: cut(stringOf(part.text)) } : part)
 })
 
 /** A task before it ended or was interrupted. */

@@ -1,6 +1,6 @@
 /** The two versions of the protocol: the same tasks, messages and events with other names. */
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import type { RawJson } from "../../domain/json/RawJson.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import type { TaskStatus } from "../../domain/Task.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"
 

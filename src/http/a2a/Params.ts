@@ -1,8 +1,8 @@
 /** The parameters of the methods. Versions 1.0 and 0.3 name some fields differently; unknown fields are ignored. */
 import { Effect, identity, Schema } from "effect"
-import { Kind } from "../../domain/json/JsonBytes.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import { Kind } from "../../domain/json/tables.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import { type BodyKind, decodeBytes, kind } from "../handlers/body/JsonBody.ts"

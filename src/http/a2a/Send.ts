@@ -1,10 +1,10 @@
 /** Sends a message: creates a task, or answers an interrupted one. The same message has its effect once. */
 import { Effect, Option, Predicate } from "effect"
 import { Digest } from "effect/crypto"
-import { Kind } from "../../domain/json/JsonBytes.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import { RawJson, stringOf } from "../../domain/json/RawJson.ts"
+import { Kind } from "../../domain/json/tables.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
 import { ownFieldsOf } from "../../domain/TaskRequest.ts"

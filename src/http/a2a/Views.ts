@@ -1,11 +1,10 @@
 /** Reads tasks as they are shown. */
 import { Effect, Option } from "effect"
-import { Kind } from "../../domain/json/JsonBytes.ts"
-import type { Found } from "../../domain/json/JsonPaths.ts"
-import { array, captured, merge, object, raw } from "../../domain/json/JsonShape.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import { RawJson, stringOf } from "../../domain/json/RawJson.ts"
+import { array, captured, type Found, merge, object, raw } from "../../domain/json/Shape.ts"
+import { Kind } from "../../domain/json/tables.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import { mediaTypeOf } from "../../domain/MediaTypes.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import * as StoredRequest from "../../domain/StoredRequest.ts"
@@ -16,9 +15,7 @@ import { Contexts, type Listed } from "../../services/a2a/Contexts.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
 import type { TaskOutline } from "../../services/store/tasks/TaskReads.ts"
 import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
-import { type Client, SentTurns } from "../../services/tasks/SentTurns.ts"
-import type { TurnOf } from "../../services/tasks/StoredTurns.ts"
-import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
+import { type Client, type TurnOf, Turns } from "../../services/tasks/Turns.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
 import type { Message, Part, View } from "./Dialects.ts"
 import { A2aSettings } from "./Settings.ts"
@@ -136,10 +133,9 @@ export const make = Effect.gen(function*() {
   const backend = yield* AssistantBackend
   const contexts = yield* Contexts
   const requested = yield* makeRequested
-  const { readTurn } = yield* TaskRequests
-  const sent = yield* SentTurns
-  const readTurnOf = (task: TurnOf) => Effect.map(readTurn(task, shape, read), (turn) => turn ?? nothing)
-  const share = yield* sent.share((version) => readTurnOf({ ...version, turn: null }))
+  const turns = yield* Turns
+  const readTurnOf = (task: TurnOf) => Effect.map(turns.read(task, shape, read), (turn) => turn ?? nothing)
+  const share = yield* turns.share((version) => readTurnOf({ ...version, turn: null }))
 
   const artifactOf = Effect.fnUntraced(
     function*({ token }: Caller, uuid: string, { files, text }: TurnReader.ReadTurn, maxText: number) {

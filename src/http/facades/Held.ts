@@ -3,7 +3,7 @@ import { Effect, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { type Client, SentTurns } from "../../services/tasks/SentTurns.ts"
+import { type Client, Turns } from "../../services/tasks/Turns.ts"
 import { CurrentToken } from "../handlers/CurrentToken.ts"
 
 /** Bytes that are sent together: nothing else comes between them. */
@@ -49,7 +49,7 @@ export const onOneLine = (json: Uint8Array): Uint8Array => {
 
 /** A response that sends its head immediately, and must not outlive the token that opened it. */
 export const makeOpen = Effect.map(
-  SentTurns,
+  Turns,
   (sent) =>
     Effect.fnUntraced(function*<E>(client: Client, frames: Stream.Stream<Frame<E>, E>, { idle, options }: Kind) {
       const { ended } = yield* CurrentToken

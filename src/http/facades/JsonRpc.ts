@@ -1,11 +1,11 @@
 /** JSON-RPC 2.0 over HTTP, as some façades have it. */
 import { HttpServerResponse } from "effect/http"
-import { Kind } from "../../domain/json/JsonBytes.ts"
-import type { Found } from "../../domain/json/JsonPaths.ts"
-import { readValid } from "../../domain/json/JsonReader.ts"
-import { type Writable, write } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import { RawJson } from "../../domain/json/RawJson.ts"
+import { readValid } from "../../domain/json/Reader.ts"
+import type { Found } from "../../domain/json/Shape.ts"
+import { Kind } from "../../domain/json/tables.ts"
+import { type Writable, write } from "../../domain/json/Writer.ts"
 
 /** Bytes of an id, which the answer repeats. */
 const maxId = 256

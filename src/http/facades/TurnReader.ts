@@ -1,9 +1,8 @@
 /** Reads a turn of the usual shape. The service stores turns unread, so whatever has another shape is skipped. */
-import { Kind, textOf } from "../../domain/json/JsonBytes.ts"
-import type { Found } from "../../domain/json/JsonPaths.ts"
-import { readValid } from "../../domain/json/JsonReader.ts"
-import { array, captured, merge, object, raw, small } from "../../domain/json/JsonShape.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import { readValid } from "../../domain/json/Reader.ts"
+import { array, captured, type Found, merge, object, raw, small } from "../../domain/json/Shape.ts"
+import { Kind, textOf } from "../../domain/json/tables.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
 import * as Usage from "../../domain/Usage.ts"
 

@@ -1,8 +1,8 @@
 /** Identifies a request for its `Idempotency-Key`. White space between the tokens of a JSON body does not count. */
 import { Effect } from "effect"
 import { Digest } from "effect/crypto"
-import { isSpace } from "../../domain/json/JsonBytes.ts"
 import { concat } from "../../domain/json/OpaqueJson.ts"
+import { isSpace } from "../../domain/json/tables.ts"
 
 const encoder = new TextEncoder()
 

@@ -2,8 +2,8 @@
 import { Duration, Effect, Layer, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { isTerminal, type Task, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
@@ -11,10 +11,10 @@ import { format } from "../../domain/Timestamp.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
 import { Memory } from "../../services/limits/Memory.ts"
 import { type RecordedEvent, type TaskOutline, TaskReads } from "../../services/store/tasks/TaskReads.ts"
-import { type Client, makeClient, SentTurns, slicesOf } from "../../services/tasks/SentTurns.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
+import { type Client, makeClient, slicesOf, Turns } from "../../services/tasks/Turns.ts"
 import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
@@ -97,7 +97,7 @@ const keepAlive = Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 
 
 /** A response of JSON in pieces. The client receives large ones as fast as it takes them. */
 export const makeSend = Effect.map(
-  SentTurns,
+  Turns,
   (sent) =>
   (client: Client, pieces: ReadonlyArray<string | Uint8Array>, headers: Readonly<Record<string, string>> = {}) => {
     const bytes = OpaqueJson.toBytes(pieces)
@@ -112,7 +112,7 @@ export const makeSend = Effect.map(
 /** Returns a function that reads a task whose outline lacks its large turn, together with others who read it at the same time. */
 const makeComplete = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
-  const sent = yield* SentTurns
+  const sent = yield* Turns
   const memory = yield* Memory
   const readLarge = yield* sent.share(({ sub, turnBytes, uuid }) =>
     Effect.scoped(Effect.andThen(memory.read.take(sub, turnBytes), tasks.get(RpcRequests.reader(sub), uuid)))

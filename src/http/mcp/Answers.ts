@@ -1,14 +1,14 @@
 /** A task as the tools return it. */
 import { Effect } from "effect"
-import { Kind } from "../../domain/json/JsonBytes.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import { RawJson } from "../../domain/json/RawJson.ts"
+import { Kind } from "../../domain/json/tables.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import type { Task } from "../../domain/Task.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
-import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
+import { Turns } from "../../services/tasks/Turns.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
 
 /** Characters of a text, and bytes of the pending calls. No model reads more, and the answer contains them twice. */
@@ -101,10 +101,10 @@ export const failed = (text: string) => ({ content: [{ type: "text", text }], is
 export const makeRead = Effect.gen(function*() {
   const tasks = yield* Tasks
   const backend = yield* AssistantBackend
-  const { readTurn } = yield* TaskRequests
+  const turns = yield* Turns
   return Effect.fnUntraced(function*(caller: Caller, uuid: string) {
     const task = yield* tasks.getOutline(caller.principal, uuid)
-    const turn = (yield* readTurn(task, TurnReader.shape, TurnReader.read)) ?? TurnReader.none
+    const turn = (yield* turns.read(task, TurnReader.shape, TurnReader.read)) ?? TurnReader.none
     const storageBase = turn.files.length === 0 ? "" : yield* backend.storageBase(caller.token)
     return { task, value: describe(task, turn, storageBase) }
   })

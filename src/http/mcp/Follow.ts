@@ -1,11 +1,11 @@
 /** Answers that wait for the end or an interrupt of a task, with signs of progress for the clients that want them. */
 import { Duration, Effect, Exit, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
-import { makeClient } from "../../services/tasks/SentTurns.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
+import { makeClient } from "../../services/tasks/Turns.ts"
 import * as Defects from "../Defects.ts"
 import { isActive, makeFollow } from "../facades/Following.ts"
 import * as Held from "../facades/Held.ts"

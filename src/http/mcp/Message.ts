@@ -1,10 +1,9 @@
 /** One message of a client. Nothing of it refers to the request's body, except the arguments of a tool. */
 import { Option } from "effect"
 import { Base64 } from "effect/encoding"
-import { Kind } from "../../domain/json/JsonBytes.ts"
-import type { Found } from "../../domain/json/JsonPaths.ts"
-import { captured, object, raw, small } from "../../domain/json/JsonShape.ts"
 import type { RawJson } from "../../domain/json/RawJson.ts"
+import { captured, type Found, object, raw, small } from "../../domain/json/Shape.ts"
+import { Kind } from "../../domain/json/tables.ts"
 import { type Id, idIn, isPresent, rawIn, wrongId } from "../facades/JsonRpc.ts"
 
 export interface Message {

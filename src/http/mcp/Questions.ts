@@ -1,13 +1,12 @@
 /** Calls of an interrupted task as questions to a person, and the answers as results. The same call makes the same bytes at every poll. */
 import { Effect, Predicate } from "effect"
-import { Kind } from "../../domain/json/JsonBytes.ts"
-import type { Found } from "../../domain/json/JsonPaths.ts"
-import { readValid } from "../../domain/json/JsonReader.ts"
-import { JsonScanner } from "../../domain/json/JsonScanner.ts"
-import { captured, object, raw, record } from "../../domain/json/JsonShape.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import { find, RawJson } from "../../domain/json/RawJson.ts"
+import { readValid } from "../../domain/json/Reader.ts"
+import { scan } from "../../domain/json/Scanner.ts"
+import { captured, type Found, object, raw, record } from "../../domain/json/Shape.ts"
+import { Kind } from "../../domain/json/tables.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { isPlainTool } from "../../domain/TaskRequest.ts"
 import type { PassedCall } from "../../domain/ToolCall.ts"
@@ -69,11 +68,9 @@ export const questionOf = (call: PassedCall, form: JsonObject | undefined) => ({
 /** The JSON inside a text, if it is an object or an array. */
 const outputOf = (text: string): Writable => {
   const bytes = OpaqueJson.encode(text)
-  const scanner = new JsonScanner(raw, Limits.jsonDepth)
-  scanner.push(bytes)
-  const isJson = scanner.end() === undefined && /^\s*[[{]/.test(text)
-  return isJson && scanner.root !== undefined
-    ? new RawJson(scanner.root.kind, bytes, scanner.root.start, scanner.root.end)
+  const { problem, root } = scan(bytes, raw, Limits.jsonDepth)
+  return problem === undefined && root !== undefined && /^\s*[[{]/.test(text)
+    ? new RawJson(root.kind, bytes, root.start, root.end)
     : text
 }
 

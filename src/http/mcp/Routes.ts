@@ -2,7 +2,8 @@
 import { Duration, Effect, Redacted, Result, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
+import { fromJsonText } from "../../domain/json/OpaqueJson.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import { Unauthorized } from "../contract/Errors.ts"
@@ -154,7 +155,7 @@ const makePost = Effect.gen(function*() {
   }, Effect.scoped)
 })
 
-const Claims = Schema.fromJsonString(
+const Claims = fromJsonText(
   Schema.Struct({ aud: Schema.optional(Schema.Union([Schema.String, Schema.Array(Schema.Unknown)])) })
 )
 

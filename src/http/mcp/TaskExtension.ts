@@ -1,9 +1,9 @@
 /** The extension `io.modelcontextprotocol/tasks`: `run_assistant` answers with a task at once, which the client polls, answers and cancels. */
 import { Duration, Effect, Option } from "effect"
-import { readValid } from "../../domain/json/JsonReader.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import { OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import { RawJson } from "../../domain/json/RawJson.ts"
+import { readValid } from "../../domain/json/Reader.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import * as StoredRequest from "../../domain/StoredRequest.ts"
 import { isTerminal, type Task, type TaskStatus } from "../../domain/Task.ts"
@@ -14,7 +14,7 @@ import { TaskAnswers } from "../../services/mcp/TaskAnswers.ts"
 import { Settings } from "../../services/settings/Settings.ts"
 import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
-import * as TurnTexts from "../../services/tasks/TurnTexts.ts"
+import { Turns } from "../../services/tasks/Turns.ts"
 import { HomeLinks } from "../Home.ts"
 import * as Answers from "./Answers.ts"
 import * as Errors from "./Errors.ts"
@@ -94,7 +94,7 @@ const makeViews = Effect.gen(function*() {
   const { publicUrl } = yield* McpSettings
   const pathOf = (yield* HomeLinks).find(({ taskPath }) => taskPath !== undefined)?.taskPath
   const read = yield* Answers.makeRead
-  const turnTextOf = yield* TurnTexts.make
+  const turns = yield* Turns
 
   const baseOf = Effect.fnUntraced(function*(task: Task) {
     const [last] = yield* reads.eventsAfter(task.uuid, task.revision - 1, 1)
@@ -122,7 +122,7 @@ const makeViews = Effect.gen(function*() {
       return { result: { resultType: "complete", ...Answers.resultOf(value, task.status === "failed") } }
     }
     if (questions === undefined) {
-      const line = lastLine((yield* turnTextOf(task, task.revision)) ?? "")
+      const line = lastLine((yield* turns.textOf(task, task.revision)) ?? "")
       return line === "" ? {} : { statusMessage: line }
     }
     const { answered, calls, forms } = questions

@@ -1,8 +1,8 @@
 /** A conversation as parts of a task: the messages of `turns`, and results of tools. */
 import { Schema } from "effect"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import { type ToolResults, toToolResults } from "../../domain/ToolCall.ts"
 import type { Conversation, Entry, Part } from "./Items.ts"
 

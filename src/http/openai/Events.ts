@@ -3,7 +3,7 @@
  * number without stored events: 0 to 2 begin it, 3 and 4 begin the message, 4 + n is the delta that ends at UTF-16 unit n, and
  * numbers from 2³⁰ end it.
  */
-import type { Writable } from "../../domain/json/JsonWriter.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import * as Ids from "./Ids.ts"
 import { type Item, part, type RenderedResponse, toJson } from "./Response.ts"
 

@@ -1,7 +1,7 @@
 /** Files that a request contains as data URLs. They are uploaded before the task is created. */
 import { Effect, Predicate } from "effect"
-import { Kind } from "../../domain/json/JsonBytes.ts"
 import { RawJson, stringOf } from "../../domain/json/RawJson.ts"
+import { Kind } from "../../domain/json/tables.ts"
 import { bytesOf } from "../facades/Base64Files.ts"
 import { invalid, type Refused } from "./Errors.ts"
 

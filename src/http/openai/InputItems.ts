@@ -1,9 +1,9 @@
 /** `GET /v1/responses/{id}/input_items`: pages of the kept input. */
-import { Kind } from "../../domain/json/JsonBytes.ts"
-import { readValid } from "../../domain/json/JsonReader.ts"
-import { array, raw, record } from "../../domain/json/JsonShape.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import { readValid } from "../../domain/json/Reader.ts"
+import { array, raw, record } from "../../domain/json/Shape.ts"
+import { Kind } from "../../domain/json/tables.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as Ids from "./Ids.ts"
 

@@ -1,11 +1,11 @@
 /** The items of a request's input as a conversation. Texts and outputs of tools are passed on as they came. */
 import { Effect, Predicate, Schema } from "effect"
-import { Kind } from "../../domain/json/JsonBytes.ts"
-import { JsonScanner } from "../../domain/json/JsonScanner.ts"
-import { raw as anyShape, shapeOf } from "../../domain/json/JsonShape.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import { scan } from "../../domain/json/Scanner.ts"
+import { raw as anyShape, shapeOf } from "../../domain/json/Shape.ts"
+import { Kind } from "../../domain/json/tables.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 import type { InputItem } from "../../domain/TaskRequest.ts"
 import { invalid, type Refused } from "./Errors.ts"
@@ -133,10 +133,9 @@ const messageOf = Effect.fnUntraced(function*(item: Fields, param: string): Effe
 /** The JSON object inside a text, byte for byte; undefined if it is none. */
 const objectIn = (json: string): RawJson.RawJson | undefined => {
   const bytes = OpaqueJson.encode(json)
-  const scanner = new JsonScanner(anyShape, Limits.jsonDepth)
-  scanner.push(bytes)
-  if (scanner.end() !== undefined || scanner.root?.kind !== Kind.object) return undefined
-  return new RawJson.RawJson(Kind.object, bytes, scanner.root.start, scanner.root.end)
+  const { problem, root } = scan(bytes, anyShape, Limits.jsonDepth)
+  if (problem !== undefined || root?.kind !== Kind.object) return undefined
+  return new RawJson.RawJson(Kind.object, bytes, root.start, root.end)
 }
 
 const callOf = (item: Fields, param: string): Parsed<Entry> => {

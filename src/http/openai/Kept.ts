@@ -1,9 +1,9 @@
 /** The stored part of a request: the fields that a response repeats, and the input. */
 import { Schema } from "effect"
-import { shapeOf } from "../../domain/json/JsonShape.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import { shapeOf } from "../../domain/json/Shape.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 
 const Kept = Schema.Struct({

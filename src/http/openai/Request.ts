@@ -1,13 +1,13 @@
 /** The body of `POST /v1/responses`. */
 import { Effect, identity, Predicate, Schema } from "effect"
 import { absentOr } from "../../domain/Fields.ts"
-import { Kind } from "../../domain/json/JsonBytes.ts"
-import { type Shape, shapeOf } from "../../domain/json/JsonShape.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import { type Shape, shapeOf } from "../../domain/json/Shape.ts"
+import { Kind } from "../../domain/json/tables.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { CreateTaskBody, ownFieldsOf } from "../../domain/TaskRequest.ts"
-import { type BodyKind, BodyScanner, kind } from "../handlers/body/JsonBody.ts"
+import { type BodyKind, kind } from "../handlers/body/JsonBody.ts"
 import { invalid } from "./Errors.ts"
 import * as Items from "./Items.ts"
 import * as Kept from "./Kept.ts"
@@ -89,9 +89,7 @@ type ToolKind = { readonly type?: unknown; readonly async?: unknown }
 
 /** The part of a raw value that a shape wants, of at most `Limits.turns` items. */
 const scan = Effect.fnUntraced(function*(param: string, shape: Shape, bytes: Uint8Array) {
-  const scanner = new BodyScanner(shape)
-  yield* Effect.orDie(scanner.push(bytes))
-  const { excess: [excess], value } = RawJson.decodable(yield* Effect.orDie(scanner.end()), bytes)
+  const { excess: [excess], value } = RawJson.decodable(yield* RawJson.find(shape, bytes), bytes)
   return excess === undefined ? value : yield* invalid(param, `Expected at most ${excess.maximum} ${excess.unit}`)
 })
 

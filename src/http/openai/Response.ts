@@ -1,10 +1,10 @@
 /** A leg of a task as a response object. Pure: the same leg gives the same object on every node. */
 import { Schema } from "effect"
 import * as Failure from "../../domain/Failure.ts"
-import { shapeOf } from "../../domain/json/JsonShape.ts"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import { shapeOf } from "../../domain/json/Shape.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import type { Task, TaskStatus } from "../../domain/Task.ts"
 import { type Timestamp, unixSeconds } from "../../domain/Timestamp.ts"
 import type { PassedCall } from "../../domain/ToolCall.ts"

@@ -9,10 +9,8 @@ import { readCalls } from "../../domain/ToolCall.ts"
 import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
 import type { TaskOutline } from "../../services/store/tasks/TaskReads.ts"
-import { type Client, SentTurns } from "../../services/tasks/SentTurns.ts"
-import type { TurnOf } from "../../services/tasks/StoredTurns.ts"
-import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
+import { type Client, type TurnOf, Turns } from "../../services/tasks/Turns.ts"
 import { isActive, makeFollow, maxWait } from "../facades/Following.ts"
 import { FacadeSettings } from "../facades/Settings.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
@@ -29,8 +27,7 @@ const makeReads = Effect.gen(function*() {
   const tasks = yield* Tasks
   const legs = yield* FacadeLegs
   const backend = yield* AssistantBackend
-  const { readTurn } = yield* TaskRequests
-  const sent = yield* SentTurns
+  const turns = yield* Turns
 
   /** A leg without its turn, which may be large. */
   const find = Effect.fnUntraced(function*(principal: Principal, id: Ids.LegId) {
@@ -46,7 +43,7 @@ const makeReads = Effect.gen(function*() {
   const latest = (uuid: TaskId) =>
     Effect.map(legs.find(uuid, maxLeg), (found) => found === undefined ? undefined : { uuid, leg: found.current })
 
-  const read = (task: TurnOf) => readTurn(task, TurnReader.shape, TurnReader.read)
+  const read = (task: TurnOf) => turns.read(task, TurnReader.shape, TurnReader.read)
 
   const loadWith = <E, R>(read: (task: TaskOutline) => Effect.Effect<TurnReader.ReadTurn | undefined, E, R>) =>
     Effect.fnUntraced(function*(principal: Principal, id: Ids.LegId) {
@@ -64,7 +61,7 @@ const makeReads = Effect.gen(function*() {
   const get = (caller: Caller, id: Ids.LegId) =>
     Effect.flatMap(load(caller.principal, id), (snapshot) => render(caller, snapshot))
 
-  const share = yield* sent.share((version) => read({ ...version, turn: null }))
+  const share = yield* turns.share((version) => read({ ...version, turn: null }))
   /** The same for a client. A large turn is shared with others who read it at the same time. */
   const show = (client: Client, caller: Caller, id: Ids.LegId) =>
     Effect.flatMap(

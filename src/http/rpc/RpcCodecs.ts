@@ -1,8 +1,8 @@
 /** Decodes the payloads and encodes the results of calls. Both are JSON. The bodies in payloads stay bytes. */
 import { Effect, Result, Schema } from "effect"
 import { Rpc, RpcSchema, RpcSerialization } from "effect/rpc"
-import { type Shape, shapeOf } from "../../domain/json/JsonShape.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import { type Shape, shapeOf } from "../../domain/json/Shape.ts"
 import { InternalRpc } from "../contract/rpc/Rpc.ts"
 import { RpcUnauthorized } from "../contract/rpc/RpcErrors.ts"
 import type { ExtensionRoutes } from "../ExtensionRoutes.ts"

@@ -1,9 +1,9 @@
 /** Parses messages of RPC clients, one JSON object per line. The payloads of calls stay bytes, which `RpcCodecs` decodes. */
 import { Effect, Predicate, Result, Schema } from "effect"
-import { isSpace } from "../../domain/json/JsonBytes.ts"
-import { JsonScanner } from "../../domain/json/JsonScanner.ts"
-import { object, raw, small } from "../../domain/json/JsonShape.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import { scanWithPauses } from "../../domain/json/Scanner.ts"
+import { object, raw, small } from "../../domain/json/Shape.ts"
+import { isSpace } from "../../domain/json/tables.ts"
 import * as Limits from "../../domain/Limits.ts"
 
 /** Not a union: Effect sorts the members of a union for each value. */
@@ -80,17 +80,13 @@ const shape = object({
 })
 
 const parseLine = (line: Uint8Array): Effect.Effect<Received, Malformed> =>
-  Effect.suspend(() => {
-    const scanner = new JsonScanner(shape, Limits.scannedDepth)
-    return Effect.flatMap(RawJson.push(scanner, line), (problem) => {
-      const { root } = scanner
-      if ((problem ?? scanner.end()) !== undefined || root === undefined) return Effect.fail(malformed)
-      const { excess, value } = RawJson.decodable(root, line)
-      const decoded = decodeMessage(value)
-      return excess.length === 0 && Result.isSuccess(decoded)
-        ? Effect.succeed({ message: decoded.success, size: line.length })
-        : Effect.fail(malformed)
-    })
+  Effect.flatMap(scanWithPauses(line, shape, Limits.scannedDepth), ({ problem, root }) => {
+    if (problem !== undefined || root === undefined) return Effect.fail(malformed)
+    const { excess, value } = RawJson.decodable(root, line)
+    const decoded = decodeMessage(value)
+    return excess.length === 0 && Result.isSuccess(decoded)
+      ? Effect.succeed({ message: decoded.success, size: line.length })
+      : Effect.fail(malformed)
   })
 
 /** Parses the messages of a whole POST or of one WebSocket message, with pauses if they are long. */

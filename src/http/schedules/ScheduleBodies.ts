@@ -1,9 +1,9 @@
 /** Decodes bodies with a schedule, the task in them by the rules of `POST /api/tasks`. */
 import { Effect, Predicate, Record, Result, Schema, Struct } from "effect"
 import { isStorable } from "../../domain/Fields.ts"
-import * as JsonShape from "../../domain/json/JsonShape.ts"
 import { encode, fromValue, toText } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
+import * as JsonShape from "../../domain/json/Shape.ts"
 import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import { parse, type Timestamp } from "../../domain/Timestamp.ts"
 import { defaults, type Definition, limits, State } from "../../services/schedules/Schedule.ts"

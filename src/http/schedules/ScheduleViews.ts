@@ -1,7 +1,7 @@
 /** The public JSON of schedules and their runs. */
-import { Kind } from "../../domain/json/JsonBytes.ts"
 import { encode } from "../../domain/json/OpaqueJson.ts"
 import { RawJson } from "../../domain/json/RawJson.ts"
+import { Kind } from "../../domain/json/tables.ts"
 import { pageMeta } from "../../domain/TaskView.ts"
 import { format, formatOrNull, type Timestamp } from "../../domain/Timestamp.ts"
 import { limits, momentsOf, type Run, type Schedule } from "../../services/schedules/Schedule.ts"

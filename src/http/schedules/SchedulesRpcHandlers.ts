@@ -1,7 +1,7 @@
 /** Handlers of the group `Schedules` of the internal interface. */
 import { Effect, Layer } from "effect"
-import type { Writable } from "../../domain/json/JsonWriter.ts"
 import { fromValue, toValue } from "../../domain/json/OpaqueJson.ts"
+import type { Writable } from "../../domain/json/Writer.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { defaults, upcoming } from "../../services/schedules/Schedule.ts"
 import { Schedules } from "../../services/schedules/Schedules.ts"

@@ -15,7 +15,7 @@ import {
 } from "effect"
 import { RunAccepted } from "../../domain/CoreProtocol.ts"
 import { CoreRefused, CoreUnavailable, isRetryableStatus, parseRetryAfter } from "../../domain/DispatchRetry.ts"
-import { type OpaqueJson, toBytes } from "../../domain/json/OpaqueJson.ts"
+import { fromJsonText, type OpaqueJson, toBytes } from "../../domain/json/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"
@@ -115,7 +115,7 @@ interface ReachableCore extends CoreCalls {
   readonly unreachable: (maxAge: Duration.Duration) => Effect.Effect<CoreReach.Unreachable | undefined>
 }
 
-const decodeAccepted = Schema.decodeUnknownResult(Schema.fromJsonString(RunAccepted))
+const decodeAccepted = Schema.decodeUnknownResult(fromJsonText(RunAccepted))
 
 /** Returns a function that reads what an answer declares. An answer without a valid declaration declares nothing. */
 const makeDeclared = () => {

@@ -17,7 +17,11 @@ import {
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import * as FileFormat from "../../domain/FileFormat.ts"
-import { isJsonObject, sizeOf } from "../../domain/json/OpaqueJson.ts"
+import { encode, fromJsonText, sizeOf, textOf } from "../../domain/json/OpaqueJson.ts"
+import * as RawJson from "../../domain/json/RawJson.ts"
+import { scan } from "../../domain/json/Scanner.ts"
+import { object, raw, small } from "../../domain/json/Shape.ts"
+import { Kind } from "../../domain/json/tables.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as BoundedBody from "../limits/BoundedBody.ts"
 import { PassedBytes } from "../limits/PassedBytes.ts"
@@ -119,19 +123,30 @@ const readHead = Effect.fnUntraced(function*<E>(
   return chunks
 })
 
-/** Keeps the digits of a numeric id as text, because ids above 2^53 lose digits as numbers. */
-const exactId = (key: string, value: unknown, context?: { readonly source?: string }) =>
-  key === "id" && typeof value === "number" && /^-?\d+$/.test(context?.source ?? "") ? context?.source : value
+/** The fields of an answer that are read. The `id` stays as it came: as numbers, ids above 2^53 lose digits. */
+const answer = object({
+  id: raw,
+  name: small,
+  mime_type: small,
+  provider_data: object({ path: small }),
+  message: small,
+  errors: raw
+})
 
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text, exactId)
-  } catch {
-    return undefined
-  }
+/** An answer with its `id` as text; undefined if it is no JSON object. */
+const parse = (text: string): { readonly [field: string]: unknown } | undefined => {
+  const bytes = encode(text)
+  const { problem, root } = scan(bytes, answer)
+  if (problem !== undefined || root?.kind !== Kind.object) return undefined
+  const fields = RawJson.decodable(root, bytes).value as { readonly [field: string]: unknown }
+  const { id } = fields
+  if (!(id instanceof RawJson.RawJson)) return fields
+  const digits = textOf(id.bytes)
+  return { ...fields, id: id.kind === Kind.string ? RawJson.stringOf(id) : /^-?\d+$/.test(digits) ? digits : undefined }
 }
 
 const isStored = Schema.is(StoredFile)
+const isObject = Schema.is(RawJson.AnyObject)
 
 /** The list may be long; only its first assistants are kept. */
 const maxAssistants = 1000
@@ -145,14 +160,12 @@ const Assistants = Schema.Struct({
     description: Schema.optional(Schema.NullOr(Schema.String))
   }))
 })
-const decodeAssistants = Schema.decodeUnknownEffect(Schema.fromJsonString(Assistants))
+const decodeAssistants = Schema.decodeUnknownEffect(fromJsonText(Assistants))
 
 /** An assistant as the backend lists it. */
 export type ListedAssistant = typeof Assistants.Type["data"][number]
 
-const decodeStorageBase = Schema.decodeUnknownEffect(
-  Schema.fromJsonString(Schema.Struct({ url: Schema.String }))
-)
+const decodeStorageBase = Schema.decodeUnknownEffect(fromJsonText(Schema.Struct({ url: Schema.String })))
 
 const readText = (response: HttpClientResponse.HttpClientResponse) =>
   Effect.mapError(
@@ -174,7 +187,7 @@ const readStored = Effect.fnUntraced(function*(
     const { id, mime_type, name, provider_data: { path } } = value
     return { type: "file", file: { id, name, mime_type, provider_data: { path } } }
   }
-  const isRefusal = isJsonObject(value) && typeof value["message"] === "string" && isJsonObject(value["errors"])
+  const isRefusal = typeof value?.["message"] === "string" && isObject(value["errors"])
   return yield* !isSuccess && isRefusal ? new BackendRefused({ body }) : unreadable
 })
 

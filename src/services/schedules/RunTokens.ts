@@ -1,6 +1,6 @@
 /** The tokens with which the tasks of schedules run: fresh ones of their user, or the one that made a schedule that fires before it expires. */
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { encode } from "../../domain/json/OpaqueJson.ts"
+import { encode, fromJsonText } from "../../domain/json/OpaqueJson.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import * as BearerTokens from "../core/BearerTokens.ts"
 import { CoreTransport } from "../core/CoreClient.ts"
@@ -62,7 +62,7 @@ const make = Effect.fnUntraced(function*(source: Source | undefined) {
 
 const timeout = "5 seconds"
 
-const decodeToken = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ token: Schema.NonEmptyString })))
+const decodeToken = Schema.decodeUnknownOption(fromJsonText(Schema.Struct({ token: Schema.NonEmptyString })))
 
 const isFinal = (status: number) => status >= 400 && status < 500 && status !== 408 && status !== 429
 

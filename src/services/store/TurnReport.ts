@@ -3,10 +3,9 @@
  * (`task_events.report`) without knowing what it is.
  */
 import { Context } from "effect"
-import type { Found } from "../../domain/json/JsonPaths.ts"
-import { JsonScanner } from "../../domain/json/JsonScanner.ts"
-import type { Shape } from "../../domain/json/JsonShape.ts"
 import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
+import { scan } from "../../domain/json/Scanner.ts"
+import type { Found, Shape } from "../../domain/json/Shape.ts"
 
 export interface TurnReport {
   /** The parts of a turn that `read` needs. */
@@ -23,8 +22,5 @@ export const TurnReport = Context.Reference<TurnReport | undefined>("async-task-
 /** Reads a whole turn. */
 export const readTurn = ({ read, shape }: TurnReport, turn: OpaqueJson): string | null => {
   const bytes = encode(turn)
-  const scanner = new JsonScanner(shape)
-  scanner.push(bytes)
-  scanner.end()
-  return read(scanner.root, bytes)
+  return read(scan(bytes, shape).root, bytes)
 }

@@ -15,14 +15,11 @@ import { now } from "../../domain/Timestamp.ts"
 import * as RunRequests from "../core/RunRequests.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
-import * as StoredTurns from "./StoredTurns.ts"
 import { type CreatedTask, Tasks } from "./Tasks.ts"
 
 export class TaskRequests extends Context.Service<TaskRequests, {
   /** The field `request` of `?include=request` as JSON; null if the request is not kept. */
   readonly describe: (uuid: TaskId) => Effect.Effect<string, StoreUnavailable>
-  /** See `StoredTurns`: all readers share its bound of memory. */
-  readonly readTurn: StoredTurns.ReadTurn
   /** Creates a task with the request of `task`, some fields of it replaced. */
   readonly rerun: (
     caller: Caller,
@@ -79,5 +76,5 @@ const make = Effect.gen(function*() {
     return stored === undefined || fields === undefined ? "null" : StoredRequest.describe(fields, stored)
   })
 
-  return TaskRequests.of({ describe, readTurn: yield* StoredTurns.make, rerun })
+  return TaskRequests.of({ describe, rerun })
 })

@@ -10,7 +10,7 @@ import { Changes, type Wake } from "../signals/Changes.ts"
 import { type RecordedEvent, TaskReads } from "../store/tasks/TaskReads.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import * as Worker from "../timing/Worker.ts"
-import * as TurnTexts from "./TurnTexts.ts"
+import { Turns } from "./Turns.ts"
 
 const eventBatch = 500
 const repairBatch = 1000
@@ -78,14 +78,14 @@ const makeUntil = Effect.gen(function*() {
 const makeEvents = Effect.gen(function*() {
   const reads = yield* TaskReads
   const changes = yield* Changes
-  const turnTextOf = yield* TurnTexts.make
+  const turns = yield* Turns
 
   /** Adds texts to events, each text once. */
   const makeAddText = (task: TaskHead) => {
     let last: string | undefined
     return Effect.fnUntraced(function*(events: ReadonlyArray<WatchedEvent>) {
       const newest = events.findLast(({ type }) => type === "Progressed")
-      const text = newest === undefined ? undefined : yield* turnTextOf(task, newest.revision)
+      const text = newest === undefined ? undefined : yield* turns.textOf(task, newest.revision)
       if (text === undefined || text === "" || text === last) return events
       last = text
       return events.map((event) => event === newest ? { ...event, text } : event)

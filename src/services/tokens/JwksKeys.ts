@@ -6,6 +6,8 @@
 import { Cause, Clock, Duration, Effect, Fiber, Predicate, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as jose from "jose"
+import { encode } from "../../domain/json/OpaqueJson.ts"
+import { read } from "../../domain/json/Reader.ts"
 import * as BoundedBody from "../limits/BoundedBody.ts"
 import { rootCauseMessage } from "../telemetry/RootCause.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -61,7 +63,7 @@ const isUsable = (key: unknown) =>
 
 /** Returns the usable keys of a set and skips keys that are broken or too large. */
 const parse = (text: string): Result.Result<{ readonly keys: Array<jose.JWK> }, UnusableKeySet> => {
-  const body: unknown = Result.getOrUndefined(Result.try(() => JSON.parse(text)))
+  const body: unknown = Result.getOrUndefined(read(encode(text)))
   const keys: unknown = Predicate.isObject(body) ? body["keys"] : undefined
   if (!Array.isArray(keys)) return Result.fail(new UnusableKeySet({ message: "The response is not a JWKS" }))
   if (keys.length > maxKeys) {

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { absentOr } from "../../../src/domain/Fields.ts"
-import { JsonScanner } from "../../../src/domain/json/JsonScanner.ts"
-import * as JsonShape from "../../../src/domain/json/JsonShape.ts"
-import { type Writable, write } from "../../../src/domain/json/JsonWriter.ts"
 import * as OpaqueJson from "../../../src/domain/json/OpaqueJson.ts"
 import * as RawJson from "../../../src/domain/json/RawJson.ts"
+import { Scanner } from "../../../src/domain/json/Scanner.ts"
+import * as JsonShape from "../../../src/domain/json/Shape.ts"
+import { type Writable, write } from "../../../src/domain/json/Writer.ts"
 import { Metadata } from "../../../src/domain/Metadata.ts"
 import { CreateTaskBody } from "../../../src/domain/TaskRequest.ts"
 
@@ -15,8 +15,8 @@ const decoder = new TextDecoder()
 /** Decodes a body in small chunks. */
 const decode = <A>(schema: Schema.Decoder<A>, text: string) => {
   const bytes = encoder.encode(text)
-  const scanner = new JsonScanner(JsonShape.shapeOf(schema))
-  for (let from = 0; from < bytes.length; from += 11) scanner.push(bytes.subarray(from, from + 11))
+  const scanner = new Scanner(JsonShape.shapeOf(schema))
+  for (let from = 0; from < bytes.length; from += 11) scanner.advance(bytes, Math.min(bytes.length, from + 11))
   assert.isUndefined(scanner.end())
   const { excess, value } = RawJson.decodable(scanner.root!, bytes)
   return { excess, decoded: Schema.decodeUnknownResult(schema, { errors: "all" })(value) }

@@ -1,8 +1,8 @@
 /** Streams of a response: whatever the cut, a resumed stream continues the one before. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { Kind } from "../../../src/domain/json/JsonBytes.ts"
 import * as RawJson from "../../../src/domain/json/RawJson.ts"
+import { Kind } from "../../../src/domain/json/tables.ts"
 import { TaskId } from "../../../src/domain/Task.ts"
 import { Timestamp } from "../../../src/domain/Timestamp.ts"
 import * as TurnReader from "../../../src/http/facades/TurnReader.ts"

@@ -1,9 +1,9 @@
 /** The service with the tools that the conformance kit calls: each runs an assistant with the call as its prompt. */
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
-import { Kind } from "../../../src/domain/json/JsonBytes.ts"
 import { encode, fromValue, textOf } from "../../../src/domain/json/OpaqueJson.ts"
 import { RawJson } from "../../../src/domain/json/RawJson.ts"
+import { Kind } from "../../../src/domain/json/tables.ts"
 import { Make, type Tool } from "../../../src/http/mcp/Tools.ts"
 import * as App from "../../../src/runtime/App.ts"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"

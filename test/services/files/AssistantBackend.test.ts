@@ -21,8 +21,10 @@ const contentOf = (size: number, onRead: (bytes: number) => void): Pull.Pull<rea
   })
 }
 
+const stored = (id: string) => `{"id":${id},"name":"a.txt","mime_type":"text/plain","provider_data":{"path":"1/a.txt"}}`
+
 /** A backend that reads the form to its end. */
-const backend = (onReceived: (bytes: number) => void) =>
+const backend = (onReceived: (bytes: number) => void, answer: string) =>
   Layer.succeed(
     HttpClient.HttpClient,
     HttpClient.make((request) =>
@@ -35,20 +37,19 @@ const backend = (onReceived: (bytes: number) => void) =>
               new HttpClientError.HttpClientError({ reason: new HttpClientError.EncodeError({ request, cause }) })
           )
         }
-        const file = { id: "1", name: "a.txt", mime_type: "text/plain", provider_data: { path: "1/a.txt" } }
-        return HttpClientResponse.fromWeb(request, Response.json(file, { status: 201 }))
+        return HttpClientResponse.fromWeb(request, new Response(answer, { status: 201 }))
       })
     )
   )
 
-const upload = Effect.fnUntraced(function*(size: number) {
+const upload = Effect.fnUntraced(function*(size: number, answer = stored("\"1\"")) {
   let [read, received] = [0, 0]
   const file = { name: "a.txt", mimeType: "text/plain", content: contentOf(size, (bytes) => read += bytes) }
   const result = yield* AssistantBackend.pipe(
     Effect.flatMap((service) => Effect.result(service.upload(Redacted.make("token"), file))),
     Effect.provide(
       AssistantBackend.layer("http://backend.test").pipe(
-        Layer.provide([backend((bytes) => received += bytes), SecureRandom.layerWebCrypto])
+        Layer.provide([backend((bytes) => received += bytes, answer), SecureRandom.layerWebCrypto])
       )
     )
   )
@@ -71,5 +72,28 @@ describe("a file that is streamed", () => {
       assert.isAtMost(received, limit + 1024)
       const { result: above } = yield* upload(limit + 1)
       assert.isTrue(Result.isFailure(above) && above.failure._tag === "FileRefused")
+    }))
+})
+
+describe("the id of a stored file", () => {
+  it.effect("keeps its digits when it is a number", () =>
+    Effect.gen(function*() {
+      for (
+        const [id, expected] of [["9007199254740993", "9007199254740993"], ["\"\\u0031é\"", "1é"], [
+          "-7",
+          "-7"
+        ]] as const
+      ) {
+        const { result } = yield* upload(1, stored(id))
+        assert.strictEqual(Result.getOrThrow(result).file.id, expected)
+      }
+    }))
+
+  it.effect("is missing when it is neither a text nor an integer", () =>
+    Effect.gen(function*() {
+      for (const id of ["1.5", "1e3", "null", "{}", "[1]", "1,\"id\":true"]) {
+        const { result } = yield* upload(1, stored(id))
+        assert.isTrue(Result.isFailure(result) && result.failure._tag === "BackendUnavailable", id)
+      }
     }))
 })

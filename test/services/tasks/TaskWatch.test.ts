@@ -9,6 +9,7 @@ import * as RevocationRepositoryMemory from "../../../src/services/store/revocat
 import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
 import * as TaskStoreMemory from "../../../src/services/store/tasks/TaskStoreMemory.ts"
 import { TaskWatch } from "../../../src/services/tasks/TaskWatch.ts"
+import { Turns } from "../../../src/services/tasks/Turns.ts"
 import { commit, stored } from "../../kit/StoredTasks.ts"
 import { layerFormats } from "../../kit/WebhookStoreContract.ts"
 
@@ -18,7 +19,11 @@ const layerStores = TaskStoreMemory.layer.pipe(
 )
 
 layer(
-  TaskWatch.layer.pipe(Layer.provideMerge(layerStores), Layer.provideMerge(SecureRandom.layerWebCrypto))
+  TaskWatch.layer.pipe(
+    Layer.provide(Turns.layer),
+    Layer.provideMerge(layerStores),
+    Layer.provideMerge(SecureRandom.layerWebCrypto)
+  )
 )("a wait for a change", (it) => {
   it.effect("ends with a change of this node, but not with one that its caller knew when it is published late", () =>
     Effect.gen(function*() {

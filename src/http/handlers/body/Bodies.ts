@@ -1,7 +1,7 @@
 /** The JSON bodies of REST and RPC, except those of extensions. */
 import { identity } from "effect"
 import { CoreEvent, toReport } from "../../../domain/CoreProtocol.ts"
-import * as JsonShape from "../../../domain/json/JsonShape.ts"
+import * as JsonShape from "../../../domain/json/Shape.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { CreateTaskBody, toCreateTask } from "../../../domain/TaskRequest.ts"
 import { RerunBody, toOverrides } from "../../../domain/TaskRerun.ts"

@@ -6,7 +6,8 @@
 import { Channel, Context, Duration, Effect, Layer, Pull, type Result, type Scope, Stream } from "effect"
 import { Digest } from "effect/crypto"
 import type { HttpServerRequest } from "effect/http"
-import type { Found } from "../../../domain/json/JsonPaths.ts"
+import { advanceWithPauses, Scanner, scanWithPauses } from "../../../domain/json/Scanner.ts"
+import type { Found } from "../../../domain/json/Shape.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import type { FairPermits } from "../../../services/limits/FairPermits.ts"
 import { Memory } from "../../../services/limits/Memory.ts"
@@ -25,7 +26,7 @@ import {
 import { CurrentToken } from "../CurrentToken.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
-import { type BodyKind, BodyScanner } from "./JsonBody.ts"
+import { type BodyKind, decodeScanned } from "./JsonBody.ts"
 import * as SmallBodies from "./SmallBodies.ts"
 
 /** Why a body was not read. */
@@ -52,6 +53,7 @@ const bytesPerTurn = 128 * 1024
 
 const tooLargeOf = (maxBytes: number) =>
   new PayloadTooLarge({ message: `The request body is larger than ${maxBytes} bytes.` })
+const none = new Uint8Array(0)
 const noBody = invalid("body", "The body is not valid JSON: it is empty")
 const tooBusy = new ServiceUnavailable({ message: "Too many large requests are under way. Try again soon." })
 const notPlain = new UnsupportedMediaType({ message: "The request body must come without a Content-Encoding." })
@@ -66,56 +68,52 @@ export const requirePlain = ({ headers }: HttpServerRequest.HttpServerRequest) =
 const contentOf = ({ source, stream }: HttpServerRequest.HttpServerRequest) =>
   "body" in source && source.body === null ? Stream.empty : stream
 
-/** A body that has arrived, or as much of it as was needed to refuse it. */
+/** A body that has arrived and was scanned, or as much of it as was needed to refuse it. */
 interface Received {
   readonly bytes: Uint8Array
-  readonly refusal: PayloadTooLarge | ValidationFailed | undefined
-  /** The fields, of a refused body those in front of the fault. Undefined if the body is empty. */
-  readonly found: Found | undefined
+  /** Bytes that have arrived. */
+  readonly size: number
+  readonly scanner: Scanner
 }
-
-/** What has arrived, after its last byte or its refusal. */
-const toReceived = (scanner: BodyScanner, bytes: Uint8Array, refusal?: Received["refusal"]): Effect.Effect<Received> =>
-  Effect.match(refusal === undefined ? scanner.end() : Effect.fail(refusal), {
-    onSuccess: (found) => ({ bytes, found, refusal: undefined }),
-    onFailure: (refusal) => ({ bytes, found: scanner.found, refusal })
-  })
 
 /** A longer body is not scanned further. That of an event says in front of this whose event it is. */
 const scannedBytes = ({ maxBytes }: BodyKind<unknown>) => maxBytes > Limits.jsonBodyBytes ? 2 * maxBytes : maxBytes
 
-type Incoming = Effect.Success<ReturnType<typeof open>>
-
-/** The bytes of a body that arrives. Keeps nothing of one that is too large. */
+/** A body that arrives, as far as it is scanned. Keeps nothing of one that is longer. */
 class BodyBuffer {
   received = 0
-  #bytes = new Uint8Array(0)
+  #bytes = none
   readonly #maxBytes: number
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
   }
 
+  get isTooLong(): boolean {
+    return this.received > this.#maxBytes
+  }
+
+  /** The body from its beginning, with room behind what has arrived. */
+  get bytes(): Uint8Array {
+    return this.#bytes
+  }
+
   /** Resizes once, for a body of an announced size. */
   allocate(size: number): void {
-    if (size <= this.#bytes.length || this.received > this.#maxBytes) return
+    if (size <= this.#bytes.length || this.isTooLong) return
     const larger = new Uint8Array(Math.min(size, this.#maxBytes))
-    larger.set(this.bytes())
+    larger.set(this.#bytes.subarray(0, this.received))
     this.#bytes = larger
   }
 
   add(chunk: Uint8Array): void {
-    const end = this.received + chunk.length
-    if (end > this.#maxBytes) this.#bytes = new Uint8Array(0)
+    const before = this.received
+    this.received += chunk.length
+    if (this.isTooLong) this.#bytes = none
     else {
-      if (end > this.#bytes.length) this.allocate(Math.max(end, 2 * this.#bytes.length))
-      this.#bytes.set(chunk, this.received)
+      if (this.received > this.#bytes.length) this.allocate(Math.max(this.received, 2 * this.#bytes.length))
+      this.#bytes.set(chunk, before)
     }
-    this.received = end
-  }
-
-  bytes(): Uint8Array {
-    return this.#bytes.subarray(0, this.received)
   }
 }
 
@@ -124,28 +122,20 @@ const open = Effect.fnUntraced(function*(
   kind: BodyKind<unknown>,
   passed: (count: number) => void
 ) {
-  const { maxBytes, shape } = kind
   const pull = yield* Channel.toPullScoped(Stream.toChannel(contentOf(request)), yield* Effect.scope)
-  const scanner = new BodyScanner(shape)
-  const buffer = new BodyBuffer(maxBytes)
-  let isWhole = false
-  let refusal: Received["refusal"]
+  const scanner = new Scanner(kind.shape, Limits.scannedDepth)
+  const buffer = new BodyBuffer(scannedBytes(kind))
+  let hasEnded = false
   let nextYield = bytesPerTurn
+  /** Whether the rest of the body does not matter. */
+  const isWhole = () => hasEnded || buffer.isTooLong || scanner.problem !== undefined
 
-  /** Stops reading. */
-  const refuse = (error: ValidationFailed) =>
-    Effect.sync(() => {
-      refusal = error
-      isWhole = true
-    })
-
-  const take = (chunk: Uint8Array): Effect.Effect<void> => {
-    if (isWhole) return Effect.void
+  const take = (chunk: Uint8Array): Effect.Effect<unknown> => {
+    if (isWhole()) return Effect.void
     buffer.add(chunk)
     passed(chunk.length)
-    isWhole = buffer.received > scannedBytes(kind)
-    if (isWhole) return Effect.void
-    const scan = Effect.catch(scanner.push(chunk), refuse)
+    if (buffer.isTooLong) return Effect.void
+    const scan = advanceWithPauses(scanner, buffer.bytes, buffer.received)
     if (buffer.received < nextYield) return scan
     nextYield = buffer.received + bytesPerTurn
     return Effect.andThen(scan, Effect.yieldNow)
@@ -154,31 +144,27 @@ const open = Effect.fnUntraced(function*(
   const advance: Effect.Effect<void, ValidationFailed> = Pull.matchEffect(pull, {
     onSuccess: (chunks) => Effect.forEach(chunks, take, { discard: true }),
     onFailure: () => Effect.fail(SmallBodies.unreadable),
-    onDone: () => {
-      isWhole = true
-      return Effect.void
-    }
+    onDone: () => Effect.sync(() => void (hasEnded = true))
   })
 
   /** Reads until the body has ended or is refused, or more than `bytes` bytes have arrived. */
   const readBeyond = (bytes: number): Effect.Effect<void, ValidationFailed> =>
     Effect.suspend(() =>
-      isWhole || buffer.received > bytes ? Effect.void : Effect.flatMap(advance, () => readBeyond(bytes))
+      isWhole() || buffer.received > bytes ? Effect.void : Effect.flatMap(advance, () => readBeyond(bytes))
     )
 
   return {
     readBeyond,
     buffer,
-    isWhole: () => isWhole,
-    received: Effect.suspend(() =>
-      buffer.received === 0
-        ? Effect.succeed(noBytes)
-        : toReceived(scanner, buffer.bytes(), buffer.received > maxBytes ? tooLargeOf(maxBytes) : refusal)
-    )
+    isWhole,
+    received: Effect.sync((): Received => {
+      scanner.end()
+      return { bytes: buffer.bytes.subarray(0, buffer.received), size: buffer.received, scanner }
+    })
   }
 })
 
-const noBytes: Received = { bytes: new Uint8Array(0), refusal: undefined, found: undefined }
+type Incoming = Effect.Success<ReturnType<typeof open>>
 
 /** A body, or why it is none. `found` has the fields, also of a body that is refused. */
 interface Attempt<A> {
@@ -227,10 +213,7 @@ const makeReceive = Effect.gen(function*() {
   ) {
     const bytes = yield* readSmall(request, announced)
     passed(bytes.length)
-    if (bytes.length === 0) return noBytes
-    const scanner = new BodyScanner(shape)
-    yield* Effect.ignore(scanner.push(bytes))
-    return yield* toReceived(scanner, bytes)
+    return { bytes, size: bytes.length, scanner: yield* scanWithPauses(bytes, shape, Limits.scannedDepth) }
   })
 
   const inTime = <A, E, R>(reading: Effect.Effect<A, E, R>, bytes: number) =>
@@ -260,9 +243,8 @@ const makeReceive = Effect.gen(function*() {
     const incoming = yield* open(request, kind, passed)
     yield* inTime(incoming.readBeyond(SmallBodies.smallBytes), Math.min(announced, SmallBodies.smallBytes))
     if (incoming.isWhole()) return yield* incoming.received
-    const size = Math.min(announced, maxBytes)
-    yield* take(memory, holder, size)
-    incoming.buffer.allocate(size)
+    yield* take(memory, holder, Math.min(announced, maxBytes))
+    incoming.buffer.allocate(announced)
     yield* Effect.raceFirst(
       inTime(incoming.readBeyond(most), Math.min(announced, most)),
       yieldToOthers(incoming, memory)
@@ -286,50 +268,34 @@ const makeReceive = Effect.gen(function*() {
 
 const decode = <A>(
   kind: BodyKind<A>,
-  { bytes, found, refusal }: Received
+  { bytes, scanner, size }: Received
 ): Effect.Effect<A, PayloadTooLarge | ValidationFailed> => {
-  if (refusal !== undefined) return Effect.fail(refusal)
-  if (found === undefined) return kind.whenEmpty ?? Effect.fail(noBody)
-  return kind.decode(found, bytes)
+  if (size === 0) return kind.whenEmpty ?? Effect.fail(noBody)
+  return size > kind.maxBytes ? Effect.fail(tooLargeOf(kind.maxBytes)) : decodeScanned(kind, scanner, bytes)
 }
 
 const make = Effect.gen(function*() {
   const receive = yield* makeReceive
   const digest = yield* Digest.Digest
 
-  const readUnchecked = Effect.fnUntraced(function*<A>(
-    kind: BodyKind<A>,
-    request: HttpServerRequest.HttpServerRequest,
-    holder: string
-  ) {
-    const received = yield* receive(kind, request, holder)
-    const body = yield* decode(kind, received)
+  const attempt = Effect.fnUntraced(function*<A>(kind: BodyKind<A>, request: HttpServerRequest.HttpServerRequest) {
+    const { check, holder } = yield* CurrentToken
+    const attempted = yield* Effect.result(Effect.gen(function*() {
+      const received = yield* receive(kind, request, holder)
+      const outcome = yield* Effect.result(decode(kind, received))
+      return { outcome, found: received.scanner.found, bytes: received.bytes }
+    }))
+    yield* check
+    return yield* Effect.fromResult(attempted)
+  })
+
+  const read = Effect.fnUntraced(function*<A>(kind: BodyKind<A>, request: HttpServerRequest.HttpServerRequest) {
+    const { bytes, outcome } = yield* attempt(kind, request)
+    const body = yield* Effect.fromResult(outcome)
     const fingerprint = IdempotencyKey.isGiven(request)
-      ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request), received.bytes)
+      ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request), bytes)
       : undefined
-    return { body, fingerprint }
-  })
-
-  const read = Effect.fnUntraced(function*<A>(
-    kind: BodyKind<A>,
-    request: HttpServerRequest.HttpServerRequest
-  ) {
-    const { check, holder } = yield* CurrentToken
-    const outcome = yield* Effect.result(readUnchecked(kind, request, holder))
-    yield* check
-    const { body, fingerprint } = yield* Effect.fromResult(outcome)
     return { body, claim: yield* IdempotencyKey.claimOfRequest(request, fingerprint) }
-  })
-
-  const attempt = Effect.fnUntraced(function*<A>(
-    kind: BodyKind<A>,
-    request: HttpServerRequest.HttpServerRequest
-  ) {
-    const { check, holder } = yield* CurrentToken
-    const received = yield* Effect.result(receive(kind, request, holder))
-    yield* check
-    const present = yield* Effect.fromResult(received)
-    return { outcome: yield* Effect.result(decode(kind, present)), found: present.found }
   })
 
   return BodyReader.of({ read, attempt })

@@ -1,11 +1,10 @@
 /** Decodes a request's JSON body within the bounds of `domain/Limits`, and reports every invalid field. */
 import { Effect, Predicate, Result, Schema } from "effect"
 import { isStorable } from "../../../domain/Fields.ts"
-import { describe, type JsonProblem } from "../../../domain/json/JsonBytes.ts"
-import type { Found } from "../../../domain/json/JsonPaths.ts"
-import { JsonScanner } from "../../../domain/json/JsonScanner.ts"
-import { type Shape, shapeOf } from "../../../domain/json/JsonShape.ts"
 import * as RawJson from "../../../domain/json/RawJson.ts"
+import { type Scanner, scanWithPauses } from "../../../domain/json/Scanner.ts"
+import { type Found, type Shape, shapeOf } from "../../../domain/json/Shape.ts"
+import { describe, type JsonProblem } from "../../../domain/json/tables.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { invalid, type ValidationFailed } from "../../contract/Errors.ts"
 import { collect, FieldErrors } from "./BodyErrors.ts"
@@ -42,34 +41,11 @@ const checkTexts = (body: object, errors: FieldErrors): void => {
   check(body)
 }
 
-/** Validates JSON as it arrives, and remembers where its fields are. */
-export class BodyScanner {
-  readonly #scanner: JsonScanner
-
-  constructor(shape: Shape) {
-    this.#scanner = new JsonScanner(shape, Limits.scannedDepth)
-  }
-
-  /** Takes the next bytes, with pauses if they are many. */
-  push(bytes: Uint8Array): Effect.Effect<void, ValidationFailed> {
-    return Effect.flatMap(
-      RawJson.push(this.#scanner, bytes),
-      (problem) => problem === undefined ? Effect.void : Effect.fail(notJson(problem))
-    )
-  }
-
-  /** What was found so far. */
-  get found(): Found | undefined {
-    return this.#scanner.found
-  }
-
-  end(): Effect.Effect<Found, ValidationFailed> {
-    const problem = this.#scanner.end()
-    const { root } = this.#scanner
-    if (problem !== undefined) return Effect.fail(notJson(problem))
-    if (this.#scanner.deepest > Limits.jsonDepth) return Effect.fail(tooDeep)
-    return root === undefined ? Effect.die("a valid document has a value") : Effect.succeed(root)
-  }
+/** What was found in a whole document, or why it is refused. */
+const foundIn = ({ deepest, problem, root }: Scanner): Effect.Effect<Found, ValidationFailed> => {
+  if (problem !== undefined) return Effect.fail(notJson(problem))
+  if (deepest > Limits.jsonDepth) return Effect.fail(tooDeep)
+  return root === undefined ? Effect.die("a valid document has a value") : Effect.succeed(root)
 }
 
 /** Decodes the value of one kind of body. */
@@ -183,24 +159,22 @@ export const kind = <A, B>(
   }
 }
 
-const decodeWhole = Effect.fnUntraced(function*<A>(
-  { decode, maxBytes }: BodyKind<A>,
-  scanner: BodyScanner,
+/** Decodes a document that has been scanned to its end. */
+export const decodeScanned = <A>(
+  kind: BodyKind<A>,
+  scanner: Scanner,
   bytes: Uint8Array
-) {
-  yield* scanner.push(bytes)
-  const found = yield* scanner.end()
-  if (bytes.length > maxBytes) return yield* invalid(whole, `Must not be larger than ${maxBytes} bytes`)
-  return yield* decode(found, bytes)
-})
+): Effect.Effect<A, ValidationFailed> => Effect.flatMap(foundIn(scanner), (found) => kind.decode(found, bytes))
 
 /** The value of a whole document or why it has none, with what was found in it. */
-export const attemptBytes = <A>(kind: BodyKind<A>, bytes: Uint8Array) =>
-  Effect.suspend(() => {
-    const scanner = new BodyScanner(kind.shape)
-    const outcome = Effect.result(decodeWhole(kind, scanner, bytes))
-    return Effect.map(outcome, (outcome) => ({ outcome, found: scanner.found }))
-  })
+export const attemptBytes = Effect.fnUntraced(function*<A>(kind: BodyKind<A>, bytes: Uint8Array) {
+  const scanner = yield* scanWithPauses(bytes, kind.shape, Limits.scannedDepth)
+  const decoded = Effect.flatMap(foundIn(scanner), (found) =>
+    bytes.length > kind.maxBytes
+      ? Effect.fail(invalid(whole, `Must not be larger than ${kind.maxBytes} bytes`))
+      : kind.decode(found, bytes))
+  return { outcome: yield* Effect.result(decoded), found: scanner.found }
+})
 
 /** Decodes a whole document. */
 export const decodeBytes = <A>(kind: BodyKind<A>, bytes: Uint8Array): Effect.Effect<A, ValidationFailed> =>

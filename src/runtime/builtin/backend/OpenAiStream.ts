@@ -2,10 +2,12 @@
  * The response stream of `/chat/completions`: its events become the parts of `effect/ai`. A stream that ends without a finish reason is a
  * failure, not a shorter response.
  */
-import { Array as Arr, Cause, Duration, Effect, Predicate, Pull, Record, Schema, Stream } from "effect"
+import { Array as Arr, Cause, Duration, Effect, Predicate, Pull, Record, Result, Schema, Stream } from "effect"
 import { AiError, Response, Tool } from "effect/ai"
 import { Sse } from "effect/encoding"
 import type { HttpClientResponse } from "effect/http"
+import { encode } from "../../../domain/json/OpaqueJson.ts"
+import { read } from "../../../domain/json/Reader.ts"
 import { isDeeperThan } from "./ToolArguments.ts"
 
 /** Longest pause of a provider; after it the call fails. */
@@ -90,12 +92,8 @@ const countIn = (details: unknown, name: string): number | undefined => {
 
 /** The chunk in an event; undefined if there is none. */
 const parseChunk = (data: string): Chunk | undefined => {
-  try {
-    const value: unknown = JSON.parse(data)
-    return isChunk(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value: unknown = Result.getOrUndefined(read(encode(data)))
+  return isChunk(value) ? value : undefined
 }
 
 const isFinishReason = Schema.is(Response.FinishReason)

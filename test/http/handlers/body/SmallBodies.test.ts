@@ -1,22 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Result } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { TestClock } from "effect/testing"
+import { PassThrough } from "node:stream"
 import * as SmallBodies from "../../../../src/http/handlers/body/SmallBodies.ts"
 import { Timeouts } from "../../../../src/services/timing/Intervals.ts"
 
-type OnEnd = (bytes: Uint8Array | undefined) => void
-
 const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { method: "POST", body: "here" }))
 
-/** Starts reading a body of 64 KiB from a socket. Returns the fiber, and the function that ends the body. */
+/** Starts reading a body of 64 KiB from a socket. Returns the fiber and the socket. */
 const start = Effect.gen(function*() {
-  let end: OnEnd = () => {}
-  const read = yield* Effect.provideService(SmallBodies.make, SmallBodies.SocketBodies, () => (onEnd) => {
-    end = onEnd
-  })
-  const reading = yield* Effect.forkChild(Effect.result(read(request, 64 * 1024)), { startImmediately: true })
-  return { reading, end: (bytes: Uint8Array | undefined) => end(bytes) }
+  const read = yield* SmallBodies.make
+  const source = new PassThrough()
+  const incoming = Object.create(request, { source: { value: source } }) as HttpServerRequest.HttpServerRequest
+  const reading = yield* Effect.forkChild(Effect.result(read(incoming, 64 * 1024)), { startImmediately: true })
+  return { reading, source }
 })
 
 describe("SmallBodies", () => {
@@ -33,18 +31,20 @@ describe("SmallBodies", () => {
 
   it.effect("refuses a body that was cut off", () =>
     Effect.gen(function*() {
-      const { end, reading } = yield* start
-      end(undefined)
+      const { reading, source } = yield* start
+      source.destroy()
       assert.include(yield* Fiber.join(reading), { _tag: "Failure", failure: SmallBodies.unreadable })
     }))
 
   it.effect("ignores what happens after the end of a body", () =>
     Effect.gen(function*() {
-      const { end, reading } = yield* start
-      end(new Uint8Array([1]))
-      end(undefined)
+      const { reading, source } = yield* start
+      source.write(new Uint8Array([1]))
+      source.end(new Uint8Array([2]))
+      const outcome = yield* Fiber.join(reading)
       yield* TestClock.adjust("1 minute")
-      assert.deepInclude(yield* Fiber.join(reading), { _tag: "Success", success: new Uint8Array([1]) })
+      assert.isTrue(source.destroyed)
+      assert.deepEqual(Result.getOrThrow(Result.map(outcome, (bytes) => [...bytes])), [1, 2])
     }))
 
   it.effect("reads the body of a request without a socket", () =>

@@ -4,17 +4,18 @@ import { TestClock } from "effect/testing"
 import * as Limits from "../../../src/domain/Limits.ts"
 import { TaskId } from "../../../src/domain/Task.ts"
 import { Memory } from "../../../src/services/limits/Memory.ts"
-import { makeClient, SentTurns, slicesOf } from "../../../src/services/tasks/SentTurns.ts"
+import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { makeClient, slicesOf, Turns } from "../../../src/services/tasks/Turns.ts"
 
 const uuid = TaskId.make("019a0000-0000-7000-8000-000000000000")
 const versionOf = (revision: number, sub = "user", turnBytes = 100_000) => ({ uuid, sub, revision, turnBytes })
 const large = Limits.coreEventBytes
 
-describe("SentTurns", () => {
+describe("Turns", () => {
   it.effect("reads a version once for all who need it at the same time, and again afterwards", () =>
     Effect.gen(function*() {
       const read: Array<number> = []
-      const share = yield* (yield* SentTurns).share(({ revision }) => Effect.sync(() => read.push(revision)))
+      const share = yield* (yield* Turns).share(({ revision }) => Effect.sync(() => read.push(revision)))
       const both = Effect.scoped(
         Effect.andThen(share(makeClient(), versionOf(1)), share(makeClient(), { ...versionOf(1) }))
       )
@@ -22,11 +23,11 @@ describe("SentTurns", () => {
       yield* Effect.scoped(share(makeClient(), versionOf(2)))
       yield* both
       assert.deepStrictEqual(read, [1, 2, 1])
-    }).pipe(Effect.provide(Layer.provide(SentTurns.layer, Memory.layer))))
+    }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskReads, {})]))))
 
   it.effect("ends a slow client only while another user waits for its memory", () =>
     Effect.gen(function*() {
-      const sent = yield* SentTurns
+      const sent = yield* Turns
       const share = yield* sent.share(() => Effect.void)
       const scope = yield* Scope.make()
       const hold = (sub: string) =>
@@ -45,7 +46,7 @@ describe("SentTurns", () => {
         yield* Fiber.interrupt(waiting)
       }))
       yield* Scope.close(scope, Exit.void)
-    }).pipe(Effect.provide(Layer.provide(SentTurns.layer, Memory.layer))))
+    }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskReads, {})]))))
 
   it.effect("sends the pieces in their order", () =>
     Effect.gen(function*() {

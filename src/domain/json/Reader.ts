@@ -4,8 +4,8 @@
  * 2^53 are not kept, and `1e400` is Infinity.
  */
 import { Result, type Schema } from "effect"
-import { isSpace, type JsonProblem, nextOfNumber, textOf, textOfToken } from "./JsonBytes.ts"
-import { JsonScanner } from "./JsonScanner.ts"
+import { scan } from "./Scanner.ts"
+import { isSpace, type JsonProblem, nextOfNumber, textOf, textOfToken } from "./tables.ts"
 
 /** Bytes of a text that is built character by character: decoding has a fixed cost. */
 const shortText = 24
@@ -133,13 +133,12 @@ class Reader {
   }
 }
 
-/** Reads the value that begins at `from`, white space aside. The document must be valid: `JsonScanner` has passed it. */
+/** Reads the value that begins at `from`, white space aside. The document must be valid: the scanner has passed it. */
 export const readValid = (bytes: Uint8Array, from = 0): Schema.Json => new Reader(bytes, from).value()
 
 /** Reads a whole document. */
 export const read = (bytes: Uint8Array): Result.Result<Schema.Json, JsonProblem> => {
-  const scanner = new JsonScanner()
-  const problem = scanner.push(bytes) ?? scanner.end()
+  const { problem } = scan(bytes)
   return problem === undefined ? Result.succeed(readValid(bytes, startOf(bytes))) : Result.fail(problem)
 }
 

@@ -66,9 +66,6 @@ export const mayEnd: Uint8Array = tableOf([zero, integer, fraction, power])
 export const literalOf = (byte: number): string | undefined =>
   byte === 0x74 ? "true" : byte === 0x66 ? "false" : byte === 0x6e ? "null" : undefined
 
-/** Bytes of a name or captured text that is cut between chunks, quotes included. A longer one is treated as unknown. */
-export const maxToken = 1024
-
 /** Why a text is not valid JSON. */
 export interface JsonProblem {
   /** Bytes in front of the place, from the beginning of the text. */

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { read } from "../../../src/domain/json/JsonReader.ts"
+import { read } from "../../../src/domain/json/Reader.ts"
 import { bytesOf, invalid, valid } from "../jsonCorpus.ts"
 import { brokenDocuments, documentsWithValues } from "../jsonDocuments.ts"
 

@@ -1,9 +1,12 @@
 /**
- * Shapes: which parts of a JSON document are wanted, so that `JsonScanner` reports their byte ranges and passes over everything else. The
- * shape of a body follows from its schema: `shapeOf`.
+ * Shapes: which parts of a JSON document are wanted, so that `Scanner` finds their byte ranges and passes over everything else. The shape
+ * of a body follows from its schema: `shapeOf`. What was found is a tree of `Found`.
  */
 import { Array as Arr, type Schema, type SchemaAST } from "effect"
-import { maxToken, textOfToken, unescape } from "./JsonBytes.ts"
+import { Kind, textOfToken, unescape } from "./tables.ts"
+
+/** Bytes of a captured text, and of a name that has escapes, quotes included. A longer name is unknown. */
+const maxToken = 1024
 
 /** Items of an array, unless its shape says otherwise. */
 const defaultItems = 10_000
@@ -73,6 +76,7 @@ export class Shape {
   /** Index of the field that has this name; -1 if it is not wanted. The bytes are the token, quotes included. */
   fieldOf(bytes: Uint8Array, from: number, to: number, hasEscapes: boolean): number {
     if (!hasEscapes) return this.#find(bytes, from + 1, to - 1)
+    if (to - from > maxToken) return -1
     const size = unescape(bytes, from + 1, to - 1, unescaped)
     if (size >= 0) return this.#find(unescaped, 0, size)
     return this.#isAscii ? -1 : this.names.indexOf(textOfToken(bytes, from, to, true))
@@ -170,3 +174,159 @@ const ofAst = (ast: SchemaAST.AST): Shape => {
  * items of an array are those of its `isMaxLength`.
  */
 export const shapeOf = (schema: Schema.Top): Shape => ofAst(schema.ast)
+
+const none: ReadonlyArray<never> = []
+
+/** A wanted value. */
+export class Found {
+  readonly shape: Shape
+  readonly kind: Kind
+  /** Offsets in the document: of the first byte, and behind the last one. */
+  readonly start: number
+  end = 0
+  /** Items or pairs as written. Kept are at most `shape.maxItems`. */
+  count = 0
+  /** Set of the kinds of the items or pairs. */
+  kinds = 0
+  /** The text, if the shape captures it. */
+  text: string | undefined = undefined
+  /** Fields in the order of the shape, items, or keys and values in turn. */
+  readonly members: Array<Found | undefined>
+
+  constructor(shape: Shape, kind: Kind, start: number, isEntered: boolean) {
+    this.shape = shape
+    this.kind = kind
+    this.start = start
+    this.members = isEntered ? [] : none as unknown as Array<Found>
+  }
+
+  /** The value of a wanted field. Of a field that comes twice the last counts. */
+  field(name: string): Found | undefined {
+    const index = this.shape.names.indexOf(name)
+    return index < 0 ? undefined : this.members[index]
+  }
+
+  /** Whether the value has more items or pairs than are kept. */
+  get isTooLong(): boolean {
+    return this.count > this.shape.maxItems
+  }
+}
+
+const key = new Shape({})
+
+/** Follows the wanted paths of a document, and keeps the ranges of the values on them. */
+export class Paths {
+  /** Open objects and arrays that are followed. A value is on a path when as many are open in the document. -1 follows none. */
+  depth: number
+  root: Found | undefined = undefined
+  /** The outer ones of these, and where the value in each belongs in its members. */
+  readonly #open: Array<Found> = []
+  readonly #slots: Array<number> = []
+  #top: Found | undefined = undefined
+  /** An object or array that is a leaf, until it ends. */
+  #leaf: Found | undefined = undefined
+  /** What is wanted of the next value. */
+  #shape: Shape | undefined
+  #slot = 0
+
+  constructor(shape: Shape | undefined) {
+    this.#shape = shape
+    this.depth = shape === undefined ? -1 : 0
+  }
+
+  /** The outermost value so far: of a document that is cut off or not valid, what was found before that place. */
+  get found(): Found | undefined {
+    return this.root ?? this.#open[0] ?? this.#top
+  }
+
+  /** The name of the next value, a token from `start` to `end`. */
+  key(bytes: Uint8Array, start: number, end: number, hasEscapes: boolean): void {
+    const top = this.#top!
+    const { shape } = top
+    this.#shape = undefined
+    if (shape.pairs !== undefined) {
+      if (++top.count > shape.maxItems) return
+      const found = new Found(key, Kind.string, start, false)
+      found.end = end
+      this.#slot = top.members.push(found)
+      this.#shape = shape.pairs
+      return
+    }
+    const index = shape.fieldOf(bytes, start, end, hasEscapes)
+    if (index < 0) return
+    this.#shape = shape.fields[index]
+    this.#slot = index
+  }
+
+  /** An object or array begins. */
+  open(kind: Kind, start: number): void {
+    const shape = this.#begin(kind)
+    if (shape === undefined) return
+    const isEntered = kind === Kind.object ? shape.entersObject : shape.entersArray
+    const found = new Found(shape, kind, start, isEntered)
+    if (!isEntered) {
+      this.#leaf = found
+      return
+    }
+    if (this.#top !== undefined) {
+      this.#open.push(this.#top)
+      this.#slots.push(this.#slot)
+    }
+    this.#top = found
+    this.depth++
+    this.#expect(found)
+  }
+
+  /** An object or array that is followed ends. */
+  close(end: number): void {
+    const found = this.#top!
+    this.#top = this.#open.pop()
+    this.#slot = this.#slots.pop() ?? 0
+    this.depth--
+    this.#attach(found, end)
+  }
+
+  /** An object or array that is a leaf ends. */
+  endLeaf(end: number): void {
+    const leaf = this.#leaf
+    this.#leaf = undefined
+    if (leaf === undefined) this.#expect(this.#top)
+    else this.#attach(leaf, end)
+  }
+
+  /** A text, number, boolean or null, whose token is from `start` to `end`. */
+  value(kind: Kind, bytes: Uint8Array, start: number, end: number, hasEscapes: boolean): void {
+    const shape = this.#begin(kind)
+    if (shape === undefined) return this.#expect(this.#top)
+    const found = new Found(shape, kind, start, false)
+    if (shape.isCaptured && kind === Kind.string && end - start <= maxToken) {
+      found.text = textOfToken(bytes, start, end, hasEscapes)
+    }
+    this.#attach(found, end)
+  }
+
+  /** Counts a value, and returns what is wanted of it. */
+  #begin(kind: Kind): Shape | undefined {
+    const top = this.#top
+    if (top !== undefined) {
+      top.kinds |= kind
+      if (top.kind === Kind.array) this.#slot = top.count++
+    }
+    return this.#shape
+  }
+
+  #attach(found: Found, end: number): void {
+    found.end = end
+    const top = this.#top
+    if (top === undefined) this.root = found
+    else top.members[this.#slot] = found
+    this.#expect(top)
+  }
+
+  /** What is wanted of the next value; of a field its name will say. */
+  #expect(top: Found | undefined): void {
+    this.#shape = top !== undefined && top.kind === Kind.array && top.count < top.shape.maxItems
+      ? top.shape.item
+      : undefined
+  }
+}
