@@ -1,11 +1,13 @@
-/** Maps failures of use cases to the public errors, which carry the same message. */
+/** Maps failures of use cases to the public errors, which carry the same message and a code of the same name. */
 import { Effect } from "effect"
+import { codeOfTag } from "../contract/ErrorCodes.ts"
 import { Forbidden, NotFound, ServiceUnavailable } from "../contract/Errors.ts"
 
 /** A handler for `Effect.catchTags`. */
 export const failWith =
-  <E>(PublicError: new(fields: { readonly message: string }) => E) =>
-  ({ message }: { readonly message: string }): Effect.Effect<never, E> => Effect.fail(new PublicError({ message }))
+  <E>(PublicError: new(fields: { readonly message: string; readonly code: string }) => E) =>
+  ({ _tag, message }: { readonly _tag: string; readonly message: string }): Effect.Effect<never, E> =>
+    Effect.fail(new PublicError({ message, code: codeOfTag(_tag) }))
 
 /** The store is away. */
 export const storeErrors = { StoreUnavailable: failWith(ServiceUnavailable) }

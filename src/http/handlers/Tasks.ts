@@ -35,7 +35,8 @@ const mismatch = ({ problems }: ToolResultsMismatch) =>
   validationFailed(
     Object.fromEntries(
       problems.map(({ index, message }) => [index === null ? "results" : `results.${index}.tool_call_id`, [message]])
-    )
+    ),
+    "tool_results_mismatch"
   )
 
 const changeErrors = {
@@ -44,7 +45,7 @@ const changeErrors = {
   TaskNotInterrupted: failWith(Conflict)
 }
 
-const storedBytesRefusal = ({ message }: TooManyStoredBytes) => invalid("body", message)
+const storedBytesRefusal = ({ message }: TooManyStoredBytes) => invalid("body", message, "too_many_stored_bytes")
 const refuseStoredBytes = (error: TooManyStoredBytes) => Effect.fail(asInvalidRequest(storedBytesRefusal(error)))
 
 const creationErrors = {

@@ -3,6 +3,7 @@ import { Duration, Effect, Layer } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { WaitingRequests } from "../../services/signals/WaitingRequests.ts"
+import { codeOfStatus } from "../contract/ErrorCodes.ts"
 import { path } from "../contract/rpc/Rpc.ts"
 import * as Core from "../handlers/Core.ts"
 import { type Grants, RpcAccess } from "../handlers/rpc/RpcAuthorization.ts"
@@ -14,7 +15,9 @@ import { RpcMemory } from "./RpcMemory.ts"
 import * as RpcPost from "./RpcPost.ts"
 import * as RpcSocket from "./RpcSocket.ts"
 
-const unauthorized = HttpServerResponse.jsonUnsafe({ message: RpcCodecs.refused.message }, { status: 401 })
+const unauthorized = HttpServerResponse.jsonUnsafe({ message: RpcCodecs.refused.message, code: codeOfStatus(401) }, {
+  status: 401
+})
 
 /** Serves requests with a valid token. Other requests get 401 without a body being read or an upgrade being made. */
 const addRoute = Effect.fnUntraced(function*<E, R>(

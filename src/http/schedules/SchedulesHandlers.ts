@@ -136,7 +136,7 @@ const makeWrites = Effect.gen(function*() {
         ...ended,
         ...reused,
         TooManyActiveTasks: failWith(TooManyRequests),
-        TooManyStoredBytes: ({ message }) => Effect.fail(invalid("body", message)),
+        TooManyStoredBytes: ({ message }) => Effect.fail(invalid("body", message, "too_many_stored_bytes")),
         TaskBodyRefused: ({ message }) => Effect.fail(invalid("task", message))
       })
     )
