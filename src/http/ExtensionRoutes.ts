@@ -1,6 +1,7 @@
 /** What extensions add to the routes of the service, besides their handlers. */
 import { Context } from "effect"
 import type { HttpApiGroup } from "effect/http-api"
+import type { ErrorCodes } from "./contract/ErrorCodes.ts"
 import type { Node } from "./contract/OpaqueSchemas.ts"
 
 export interface Route {
@@ -10,6 +11,8 @@ export interface Route {
 }
 
 export interface ExtensionRoutes {
+  /** The codes of its errors that the core does not have, for the reference. */
+  readonly errorCodes?: ErrorCodes
   readonly routes: ReadonlyArray<Route>
   /** Whether the extension itself answers other methods of its paths. */
   readonly answersAllMethods?: boolean

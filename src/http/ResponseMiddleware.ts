@@ -3,12 +3,16 @@ import { Cause, Clock, Context, Effect, Fiber, Layer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Metrics from "../services/telemetry/Metrics.ts"
 import { Audience } from "./Audience.ts"
+import { codeOfStatus } from "./contract/ErrorCodes.ts"
 import * as Defects from "./Defects.ts"
 import { type ExtensionRoutes, Extensions } from "./ExtensionRoutes.ts"
 import { allowedMethods, isMisspelled, pathOf } from "./Routes.ts"
 
 const error = (status: number, message: string, headers?: Record<string, string>) =>
-  HttpServerResponse.jsonUnsafe({ message }, { status, ...(headers === undefined ? {} : { headers }) })
+  HttpServerResponse.jsonUnsafe({ message, code: codeOfStatus(status) }, {
+    status,
+    ...(headers === undefined ? {} : { headers })
+  })
 
 const nothingHere = error(404, "There is nothing at this address.")
 

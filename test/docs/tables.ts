@@ -1,7 +1,9 @@
 /** Generated parts of the Markdown pages, by page and by the name of their markers. */
 import { Result } from "effect"
 import { isTerminal, targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
+import { type ErrorCodes, errorCodes } from "../../src/http/contract/ErrorCodes.ts"
 import { all } from "../../src/runtime/config/settings.ts"
+import { extensions } from "../../src/runtime/loadedExtensions.ts"
 import * as Growth from "../simulation/growth.ts"
 import { list } from "./markdown.ts"
 
@@ -26,8 +28,21 @@ const states = [
 
 const code = (names: ReadonlyArray<string>) => names.map((name) => `\`${name}\``).join(", ")
 
+/** The codes of errors by status. */
+const codes = list(
+  [...Map.groupBy(
+    Object.entries(Object.assign({}, errorCodes, ...extensions.map(({ routes }) => routes.errorCodes)) as ErrorCodes),
+    ([, [status]]) => status
+  )]
+    .toSorted(([one], [other]) => one - other)
+    .map(([status, entries]) =>
+      `${status}: ${entries.map(([name, [, meaning]]) => `\`${name}\`: ${meaning}`).join(" ")}`
+    )
+)
+
 export const pages: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "README.md": { states },
+  "src/http/README.md": { codes },
   "src/runtime/README.md": {
     settings: list(all.map((s) => `${code([s.name])} (${s.default}): ${s.meaning}`))
   },

@@ -53,7 +53,10 @@ describe("INTERNAL_PORT", () => {
     for (const path of internal) {
       const answer = await service.call("GET", path, internalToken)
       assert.strictEqual(answer.status, 404, path)
-      assert.deepStrictEqual(answer.body, { message: "There is nothing at this address." })
+      assert.deepStrictEqual(answer.body, {
+        message: "There is nothing at this address.",
+        code: "not_found"
+      })
       assert.match(answer.headers.get("x-request-id") ?? "", /^[\w-]+$/)
       assert.strictEqual(await statusOf(service.url + path, internalToken, "DELETE"), 404, path)
     }

@@ -31,7 +31,7 @@ describe("during an outage of the database", () => {
   ) {
     it(`${method} ${path.replace(uuid, ":uuid")} returns 503`, async () => {
       const answer = await service.call(method, path, path.startsWith("/internal") ? internalToken : token, body)
-      assert.deepStrictEqual([answer.status, answer.body], [503, { message }])
+      assert.deepStrictEqual([answer.status, answer.body], [503, { message, code: "store_unavailable" }])
       assert.strictEqual(answer.headers.get("retry-after"), "5")
     })
   }

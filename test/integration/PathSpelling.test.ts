@@ -35,7 +35,7 @@ describe("a path of operators and other services in another spelling", () => {
         const answer = await fetch(url + path, { method, headers })
         assert.strictEqual(answer.status, 404, `${method} ${path}`)
         assert.isNull(answer.headers.get("access-control-allow-origin"), `${method} ${path}`)
-        assert.deepStrictEqual(await answer.json(), { message: "There is nothing at this address." })
+        assert.deepStrictEqual(await answer.json(), { message: "There is nothing at this address.", code: "not_found" })
       }
     }
   })

@@ -114,7 +114,7 @@ describe("a webhook", () => {
     assert.isAtMost(flood.filter(({ status }) => status === 202).length, 75)
     assert.isDefined(refused)
     assert.match(refused!.headers.get("retry-after") ?? "", /^\d+$/)
-    assert.deepStrictEqual(Object.keys(refused!.body), ["message"])
+    assert.deepStrictEqual(Object.keys(refused!.body), ["message", "code"])
   })
 
   it("that is too large for its receiver says what helps, in the delivery log and in that of the service", async () => {

@@ -7,6 +7,7 @@ import { captured, type Found, object, raw, small } from "../../domain/json/Shap
 import { Kind } from "../../domain/json/tables.ts"
 import * as Limits from "../../domain/Limits.ts"
 import type { Caller } from "../../domain/Principal.ts"
+import { codeOfStatus } from "../contract/ErrorCodes.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { isOfThisMachine } from "../DevelopmentToken.ts"
 import { DocumentedVersion } from "../Docs.ts"
@@ -109,7 +110,9 @@ const makePost = Effect.gen(function*() {
 const cardPath = ".well-known/agent-card.json"
 
 const notAllowed = (allow: string) => HttpServerResponse.empty({ status: 405, headers: { allow } })
-const notFound = HttpServerResponse.jsonUnsafe({ message: "There is no such agent." }, { status: 404 })
+const notFound = HttpServerResponse.jsonUnsafe({ message: "There is no such agent.", code: codeOfStatus(404) }, {
+  status: 404
+})
 
 /** Returns a function that answers with the card of a model, which needs no token. */
 const makeCards = Effect.gen(function*() {

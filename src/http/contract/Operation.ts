@@ -6,6 +6,7 @@ import { OpenApi } from "effect/http-api"
 import * as FileFormat from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as Defects from "../Defects.ts"
+import { codeOfStatus } from "./ErrorCodes.ts"
 import { deliveryId, uuid } from "./Examples.ts"
 import { type Node, schemaRef } from "./OpaqueSchemas.ts"
 
@@ -125,23 +126,24 @@ export const asExample = (value: unknown) => ({ example: { value } })
 
 /** The body of each error status. */
 const errorExamples: Readonly<Record<string, unknown>> = {
-  400: { message: "The request is not valid HTTP." },
-  401: { message: "The token is missing, invalid, expired or revoked." },
-  403: { message: "The task belongs to another user." },
-  404: { message: "There is no such task." },
-  408: { message: "The request body did not arrive in time." },
-  409: { message: "The task is completed, not interrupted." },
-  413: { message: "The request body is larger than 16777216 bytes." },
-  415: { message: "The request body must come without a Content-Encoding." },
+  400: { message: "The request is not valid HTTP.", code: codeOfStatus(400) },
+  401: { message: "The token is missing, invalid, expired or revoked.", code: codeOfStatus(401) },
+  403: { message: "The task belongs to another user.", code: "task_belongs_to_another" },
+  404: { message: "There is no such task.", code: "task_not_found" },
+  408: { message: "The request body did not arrive in time.", code: codeOfStatus(408) },
+  409: { message: "The task is completed, not interrupted.", code: "task_not_interrupted" },
+  413: { message: "The request body is larger than 16777216 bytes.", code: codeOfStatus(413) },
+  415: { message: "The request body must come without a Content-Encoding.", code: codeOfStatus(415) },
   422: {
     message: "input.0.type: Expected one of text, file, voice",
+    code: codeOfStatus(422),
     errors: { "input.0.type": ["Expected one of text, file, voice"] }
   },
-  431: { message: "The headers are larger than 16384 bytes." },
-  429: { message: "Too many active tasks. The maximum is 5 concurrent tasks." },
-  500: { message: Defects.message },
-  502: { message: "The assistant backend did not respond as expected." },
-  503: { message: "The service cannot reach its database at the moment. Try again soon." }
+  431: { message: "The headers are larger than 16384 bytes.", code: codeOfStatus(431) },
+  429: { message: "Too many active tasks. The maximum is 5 concurrent tasks.", code: "too_many_active_tasks" },
+  500: { message: Defects.message, code: codeOfStatus(500) },
+  502: { message: "The assistant backend did not respond as expected.", code: codeOfStatus(502) },
+  503: { message: "The service cannot reach its database at the moment. Try again soon.", code: "store_unavailable" }
 }
 
 const errors: Readonly<Record<string, string>> = {

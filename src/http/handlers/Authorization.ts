@@ -49,7 +49,10 @@ export const refusal = (error: InvalidToken | TokenIsRevoked | TokenKeysUnavaila
     ? refusals.get(error.reason) ?? unauthorized
     : error instanceof TokenIsRevoked
     ? unauthorized
-    : new ServiceUnavailable({ message: "Tokens cannot be checked at the moment. Try again soon." })
+    : new ServiceUnavailable({
+      message: "Tokens cannot be checked at the moment. Try again soon.",
+      code: "tokens_unavailable"
+    })
 
 /** Completes when the token expires. Sleeps in steps, because a timer holds at most 24.8 days. */
 const expiry = ({ expiresAt }: Pick<Caller, "expiresAt">): Effect.Effect<void> =>

@@ -60,8 +60,8 @@ export const layer = Group.layer(Effect.gen(function*() {
     },
     Effect.catchTags({
       ...storeErrors,
-      TaskNotFound: ({ message }) => Effect.fail(new NotFound({ message })),
-      RunSuperseded: ({ message, status }) => Effect.fail(new RunConflict({ message, status }))
+      TaskNotFound: ({ message }) => Effect.fail(new NotFound({ message, code: "task_not_found" })),
+      RunSuperseded: ({ message, status }) => Effect.fail(new RunConflict({ message, status, code: "run_superseded" }))
     })
   )
   return HttpApiBuilder.group(Api, "core", (handlers) => handlers.handleRaw("report", ({ request }) => report(request)))

@@ -30,8 +30,14 @@ export const layer = HttpApiBuilder.group(
             Effect.map(({ file, type }) => HttpServerResponse.jsonUnsafe({ type, file }, { status: 201 })),
             Effect.catchTags({
               NoSlotLeft: ({ maximum }) =>
-                Effect.fail(new TooManyRequests({ message: `Too many uploads at a time. The maximum is ${maximum}.` })),
-              FileRefused: ({ errors, message }) => Effect.fail(new ValidationFailed({ message, errors })),
+                Effect.fail(
+                  new TooManyRequests({
+                    message: `Too many uploads at a time. The maximum is ${maximum}.`,
+                    code: "too_many_uploads"
+                  })
+                ),
+              FileRefused: ({ errors, message }) =>
+                Effect.fail(new ValidationFailed({ message, errors, code: "file_refused" })),
               BackendRefused: ({ body }) =>
                 Effect.succeed(HttpServerResponse.text(body, { status: 422, contentType: "application/json" })),
               ...backendErrors

@@ -10,7 +10,7 @@ const header = "Idempotency-Key"
 
 const visibleAscii = new RegExp(`^[\\x21-\\x7e]{1,${Limits.idempotencyKeyLength}}$`)
 
-export const reused = invalid(header, new IdempotencyKeyReused({}).message)
+export const reused = invalid(header, new IdempotencyKeyReused({}).message, "idempotency_key_reused")
 
 /** Whether the request has a key, valid or not. */
 export const isGiven = ({ headers }: HttpServerRequest.HttpServerRequest) => headers[header.toLowerCase()] !== undefined

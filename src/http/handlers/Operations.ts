@@ -30,7 +30,7 @@ export const layerHealth = HttpRouter.use((router) =>
         return failing.length === 0
           ? HttpServerResponse.jsonUnsafe({ status: "ok", ...body })
           : HttpServerResponse.jsonUnsafe(
-            { message: `Not ready: ${failing.map(({ name }) => name).join(", ")}`, ...body },
+            { message: `Not ready: ${failing.map(({ name }) => name).join(", ")}`, code: "not_ready", ...body },
             { status: 503 }
           )
       })

@@ -36,7 +36,8 @@ const mismatch = ({ problems }: ToolResultsMismatch) =>
   validationFailed(
     Object.fromEntries(
       problems.map(({ index, message }) => [index === null ? "results" : `results.${index}.tool_call_id`, [message]])
-    )
+    ),
+    "tool_results_mismatch"
   )
 
 const changeErrors = {

@@ -20,6 +20,7 @@ import {
   type UnsupportedMediaType
 } from "../contract/Errors.ts"
 import { requirePlain } from "./body/BodyReader.ts"
+import { unreadable } from "./body/SmallBodies.ts"
 import * as UploadForm from "./body/UploadForm.ts"
 import { CurrentToken } from "./CurrentToken.ts"
 
@@ -99,6 +100,7 @@ export class Uploads extends Context.Service<Uploads, {
           }),
           Effect.tap(check),
           Effect.raceFirst(Effect.andThen(idle.exceeded, Effect.fail(stalled))),
+          Effect.catchTag("HttpServerError", () => Effect.fail(unreadable)),
           Effect.map((file) => ({ ...file, bytes }))
         )
       }, Effect.scoped)

@@ -1,6 +1,7 @@
 /** The interface of operators: what the console's half for operators shows and does, for scripts too. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import type { ErrorCodes } from "../contract/ErrorCodes.ts"
 import * as Errors from "../contract/Errors.ts"
 import { CancelBody, CanceledTaskView } from "../contract/TaskSchemas.ts"
 import { RevokeBody } from "../contract/TokenSchemas.ts"
@@ -26,6 +27,14 @@ const move = (name: "drain" | "takeIn", path: "drain" | "take-in", summary: stri
     success: Views.WantedView.pipe(HttpApiSchema.status(202)),
     error: [Errors.NotFound, Errors.ServiceUnavailable]
   }).annotateMerge(documented(name, summary, description))
+
+/** The codes of errors that the limits of operators add to those of creates, with status and meaning. */
+export const errorCodes: ErrorCodes = {
+  too_many_stored_bytes: [
+    422,
+    "The user's tasks hold more bytes than the operator allows (`STORED_BYTES`): delete ended ones."
+  ]
+}
 
 export class OperatorGroup extends HttpApiGroup.make("operator").add(
   HttpApiEndpoint.get("overview", `${base}/overview`, {

@@ -12,6 +12,7 @@ import {
   OperatorSessions,
   TooManyLogIns
 } from "../../services/operator/OperatorSessions.ts"
+import { codeOfStatus } from "../contract/ErrorCodes.ts"
 import { Forbidden, ServiceUnavailable, type Unauthorized } from "../contract/Errors.ts"
 import { bearerOf, refusal, unauthorized } from "../handlers/Authorization.ts"
 import { CurrentOperator, OperatorAuthorization } from "../OperatorRoutes.ts"
@@ -107,7 +108,9 @@ const LogIn = Schema.Struct({ token: Schema.String })
 const refuse = (error: AccessError | LogInRefused | StoreUnavailable | TooManyLogIns) => {
   const isOutage = error instanceof ServiceUnavailable || error instanceof StoreUnavailable
   const status = isOutage ? 503 : error instanceof Forbidden ? 403 : error instanceof TooManyLogIns ? 429 : 401
-  return Effect.succeed(HttpServerResponse.jsonUnsafe({ message: error.message }, { status }))
+  return Effect.succeed(
+    HttpServerResponse.jsonUnsafe({ message: error.message, code: codeOfStatus(status) }, { status })
+  )
 }
 
 export const layerSessions = HttpRouter.use((router) =>

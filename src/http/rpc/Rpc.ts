@@ -5,6 +5,7 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Limits from "../../domain/Limits.ts"
 import { observe } from "../../services/limits/Memory.ts"
 import { Changes } from "../../services/signals/Changes.ts"
+import { codeOfStatus } from "../contract/ErrorCodes.ts"
 import { path } from "../contract/rpc/Rpc.ts"
 import * as Core from "../handlers/Core.ts"
 import { type Grants, RpcAccess } from "../handlers/rpc/RpcAuthorization.ts"
@@ -16,7 +17,9 @@ import { RpcMemory } from "./RpcMemory.ts"
 import * as RpcPost from "./RpcPost.ts"
 import * as RpcSocket from "./RpcSocket.ts"
 
-const unauthorized = HttpServerResponse.jsonUnsafe({ message: RpcCodecs.refused.message }, { status: 401 })
+const unauthorized = HttpServerResponse.jsonUnsafe({ message: RpcCodecs.refused.message, code: codeOfStatus(401) }, {
+  status: 401
+})
 
 /** Serves requests with a valid token. Other requests get 401 without a body being read or an upgrade being made. */
 const addRoute = Effect.fnUntraced(function*<E, R>(

@@ -18,6 +18,7 @@ import { RpcSerialization } from "effect/rpc"
 import { isLarge } from "../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { Timeouts } from "../../services/timing/Intervals.ts"
+import { codeOfStatus } from "../contract/ErrorCodes.ts"
 import { requirePlain } from "../handlers/body/BodyReader.ts"
 import * as SmallBodies from "../handlers/body/SmallBodies.ts"
 import type { Grants } from "../handlers/rpc/RpcAuthorization.ts"
@@ -27,7 +28,7 @@ import { busy, type RpcMemory } from "./RpcMemory.ts"
 import * as RpcMessages from "./RpcMessages.ts"
 
 const refusal = (status: number, message: string, errors?: Readonly<Record<string, ReadonlyArray<string>>>) =>
-  HttpServerResponse.jsonUnsafe({ message, errors }, { status })
+  HttpServerResponse.jsonUnsafe({ message, code: codeOfStatus(status), errors }, { status })
 
 const tooLarge = (limit: number) => refusal(413, `The request body is larger than ${limit} bytes.`)
 

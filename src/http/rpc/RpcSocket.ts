@@ -3,6 +3,7 @@ import { Effect, Result } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Socket } from "effect/socket"
 import * as Limits from "../../domain/Limits.ts"
+import { codeOfStatus } from "../contract/ErrorCodes.ts"
 import type { Grants } from "../handlers/rpc/RpcAuthorization.ts"
 import * as RpcCodecs from "./RpcCodecs.ts"
 import type { Connection, Connections } from "./RpcConnections.ts"
@@ -10,12 +11,12 @@ import { busy, type RpcMemory } from "./RpcMemory.ts"
 import * as RpcMessages from "./RpcMessages.ts"
 
 export const upgradeRequired = HttpServerResponse.jsonUnsafe(
-  { message: "Use POST, or upgrade to a WebSocket." },
+  { message: "Use POST, or upgrade to a WebSocket.", code: codeOfStatus(426) },
   { status: 426, headers: { upgrade: "websocket" } }
 )
 
 const tooManySockets = HttpServerResponse.jsonUnsafe(
-  { message: `This node already serves its maximum of ${Limits.rpcSockets} WebSockets.` },
+  { message: `This node already serves its maximum of ${Limits.rpcSockets} WebSockets.`, code: "too_busy" },
   { status: 503 }
 )
 

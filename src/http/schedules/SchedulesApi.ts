@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { limits } from "../../services/schedules/Schedule.ts"
+import type { ErrorCodes } from "../contract/ErrorCodes.ts"
 import * as Errors from "../contract/Errors.ts"
 import { createdAt, uuid } from "../contract/Examples.ts"
 import { Authorization } from "../contract/Middleware.ts"
@@ -9,10 +10,20 @@ import { header, idempotencyKey, integer, operation, query } from "../contract/O
 import { CreatedTaskView } from "../contract/TaskSchemas.ts"
 import * as Views from "./ScheduleSchemas.ts"
 
+/** The codes of errors of schedules, with status and meaning. */
+export const errorCodes: ErrorCodes = {
+  schedule_belongs_to_another: [403, "The schedule belongs to another user."],
+  schedule_not_found: [404, "There is no such schedule."],
+  schedule_has_ended: [409, "The schedule has ended."],
+  schedule_key_taken: [409, "Another schedule of the user has this key."],
+  schedule_changed: [412, "The schedule has another version than `If-Match` names: read it again."],
+  too_many_schedules: [429, "The user has the maximum number of active and paused schedules."]
+}
+
 /** The definition has another version than `If-Match` names. */
-export class PreconditionFailed extends Schema.Error<PreconditionFailed>("PreconditionFailed")({
-  message: Schema.String.annotate({ description: "The problem in words." })
-}, { httpApiStatus: 412 }) {}
+export class PreconditionFailed
+  extends Schema.Error<PreconditionFailed>("PreconditionFailed")(Errors.errorFields(412), { httpApiStatus: 412 })
+{}
 
 const ofSchedule = { id: Schema.String }
 /** A parameter that is given more than once has several. */
@@ -64,15 +75,21 @@ const paging = [
 const owned = {
   403: {
     description: "The schedule belongs to another user.",
-    example: { message: "The schedule belongs to another user." }
+    example: { message: "The schedule belongs to another user.", code: "schedule_belongs_to_another" }
   },
-  404: { description: "There is no such schedule.", example: { message: "There is no such schedule." } }
+  404: {
+    description: "There is no such schedule.",
+    example: { message: "There is no such schedule.", code: "schedule_not_found" }
+  }
 }
-const ended = { description: "The schedule has ended.", example: { message: "The schedule has ended." } }
+const ended = {
+  description: "The schedule has ended.",
+  example: { message: "The schedule has ended.", code: "schedule_has_ended" }
+}
 const tooMany = `The user has ${limits.ofUser} schedules that are active or paused.`
 const taken = {
   description: "Another schedule of the user has the key.",
-  example: { message: "Another schedule of the user has this key." }
+  example: { message: "Another schedule of the user has this key.", code: "schedule_key_taken" }
 }
 
 export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
@@ -178,7 +195,10 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
       409: taken,
       412: {
         description: "The schedule has another version than `If-Match` names.",
-        example: { message: "The schedule has another version than If-Match names. Read it again." }
+        example: {
+          message: "The schedule has another version than If-Match names. Read it again.",
+          code: "schedule_changed"
+        }
       },
       413: `The body is larger than ${limits.bodyBytes} bytes.`,
       429: tooMany

@@ -10,6 +10,7 @@ import { createServer, type Server, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import * as Limits from "../../domain/Limits.ts"
 import { Audience } from "../../http/Audience.ts"
+import { codeOfStatus } from "../../http/contract/ErrorCodes.ts"
 import { Timeouts } from "../../services/timing/Intervals.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
 import { closeAfterResponse, closeGently, LingeringResponse } from "./Closing.ts"
@@ -37,7 +38,8 @@ const messages: Readonly<Record<number, string>> = {
   431: `The headers are larger than ${maxHeadBytes} bytes.`
 }
 
-const messageOf = (status: number) => JSON.stringify({ message: messages[status] ?? "The request is not valid HTTP." })
+const messageOf = (status: number) =>
+  JSON.stringify({ message: messages[status] ?? "The request is not valid HTTP.", code: codeOfStatus(status) })
 
 const headersOf = (body: string): Readonly<Record<string, string>> => ({
   "Content-Type": "application/json",

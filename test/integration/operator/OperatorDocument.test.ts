@@ -52,7 +52,7 @@ describe("an operation of operators", () => {
     for (const [method, path, body] of calls) {
       const answer = await cut.call(method, `/internal/operator/${path}`, internalToken, body)
       const message = "The service cannot reach its database at the moment. Try again soon."
-      assert.deepStrictEqual([answer.status, answer.body], [503, { message }], path)
+      assert.deepStrictEqual([answer.status, answer.body], [503, { message, code: "store_unavailable" }], path)
       assert.strictEqual(answer.headers.get("retry-after"), "5")
     }
   })

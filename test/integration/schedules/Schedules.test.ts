@@ -176,7 +176,7 @@ describe("POST /api/schedules", () => {
     const { call, create } = await user()
     await create({ ...daily, key: "taken" })
     const { body, status } = await call("POST", "", { ...daily, key: "taken" })
-    assert.deepStrictEqual([status, Object.keys(body)], [409, ["message"]])
+    assert.deepStrictEqual([status, Object.keys(body)], [409, ["message", "code"]])
     await (await user()).create({ ...daily, key: "taken" })
   })
 
@@ -268,7 +268,7 @@ describe("one schedule", () => {
     assert.deepStrictEqual([renamed.status, renamed.body], [200, { ...made, name: "Two", revision: 1 }])
     assert.notStrictEqual(renamed.headers.get("etag"), first)
     const stale = await call("PATCH", `/${made.id}`, { name: "Three" }, { "if-match": first })
-    assert.deepStrictEqual([stale.status, Object.keys(stale.body)], [412, ["message"]])
+    assert.deepStrictEqual([stale.status, Object.keys(stale.body)], [412, ["message", "code"]])
     assert.strictEqual((await call("PATCH", `/${made.id}`, { name: null }, { "if-match": "*" })).body.name, null)
     const moved = await call("PATCH", `/${made.id}`, { cron: "0 10 * * *" })
     assert.match(moved.body.next_at, /T10:00/)

@@ -1,21 +1,29 @@
 /** Errors of the Promise client: a subclass of `ApiError` for each status, and `ConnectionError` when there was no response. */
 
+import type { ErrorCode as KnownErrorCode } from "../../contract/ErrorCodes.ts"
+
 /** The base class of all errors of this client. */
 export class TaskServiceError extends Error {
   override readonly name: string = "TaskServiceError"
 }
 
+/** The codes of errors that this version of the client knows; a service may send others. */
+export type ErrorCode = KnownErrorCode | (string & {})
+
 /** The service responded with an error status. */
 export class ApiError extends TaskServiceError {
   override readonly name: string = "ApiError"
   readonly status: number
+  /** A stable word for the problem, as in `too_many_active_tasks`; null when the response has none: a proxy may have sent it. */
+  readonly code: ErrorCode | null
   readonly headers: Headers
   /** Identifies the request in the service's logs. */
   readonly requestId: string | null
 
-  constructor(status: number, message: string, headers: Headers) {
+  constructor(status: number, message: string, headers: Headers, code: string | null = null) {
     super(message)
     this.status = status
+    this.code = code
     this.headers = headers
     this.requestId = headers.get("x-request-id")
   }
@@ -50,9 +58,10 @@ export class ValidationError extends ApiError {
     status: number,
     message: string,
     headers: Headers,
-    errors: Readonly<Record<string, ReadonlyArray<string>>>
+    errors: Readonly<Record<string, ReadonlyArray<string>>>,
+    code: string | null = null
   ) {
-    super(status, message, headers)
+    super(status, message, headers, code)
     this.errors = errors
   }
 }
@@ -70,8 +79,8 @@ export class RateLimitError extends ApiError {
   /** Seconds after which another attempt may succeed; null when the service said none. */
   readonly retryAfter: number | null
 
-  constructor(status: number, message: string, headers: Headers) {
-    super(status, message, headers)
+  constructor(status: number, message: string, headers: Headers, code: string | null = null) {
+    super(status, message, headers, code)
     this.retryAfter = retryAfterOf(headers)
   }
 }
@@ -107,7 +116,10 @@ const byStatus: Readonly<Record<number, typeof ApiError>> = {
 /** Returns null when the body is not JSON: a proxy may have sent it. */
 const parse = (
   body: string
-): { readonly message?: unknown; readonly errors?: ValidationError["errors"] | null } | null => {
+):
+  | { readonly message?: unknown; readonly code?: unknown; readonly errors?: ValidationError["errors"] | null }
+  | null =>
+{
   try {
     return JSON.parse(body)
   } catch {
@@ -119,10 +131,17 @@ const parse = (
 export const fromResponse = (status: number, body: string, headers: Headers): ApiError => {
   const parsed = parse(body)
   const message = typeof parsed?.message === "string" ? parsed.message : `The service answered ${status}`
+  const code = typeof parsed?.code === "string" ? parsed.code : null
   if (status === 422) {
     const errors = parsed?.errors
-    return new ValidationError(status, message, headers, typeof errors === "object" && errors !== null ? errors : {})
+    return new ValidationError(
+      status,
+      message,
+      headers,
+      typeof errors === "object" && errors !== null ? errors : {},
+      code
+    )
   }
   const Class = byStatus[status] ?? (status >= 500 ? ServerError : ApiError)
-  return new Class(status, message, headers)
+  return new Class(status, message, headers, code)
 }

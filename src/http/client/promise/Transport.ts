@@ -60,10 +60,11 @@ export interface Call extends CallOptions {
   readonly isStream?: boolean | undefined
 }
 
-/** Whether the same request may succeed later. */
+/** Whether the same request may succeed later. A search that took too long takes as long again. */
 export const isTransient = (error: unknown): boolean =>
   error instanceof ConnectionError ||
-  (error instanceof ApiError && (error.status === 408 || error.status === 429 || error.status >= 500))
+  (error instanceof ApiError && (error.status === 408 || error.status === 429 || error.status >= 500)
+    && error.code !== "search_too_long")
 
 /** Milliseconds: the first and the longest delay before a retry. */
 const retryDelay = { first: 500, maximum: 8000 }

@@ -1,6 +1,7 @@
 /** Converts schema issues of a body into messages by field, without internal names and of a bounded size. */
 import { Predicate, type SchemaAST, SchemaIssue } from "effect"
 import type { Excess } from "../../../domain/json/RawJson.ts"
+import type { ErrorCode } from "../../contract/ErrorCodes.ts"
 import { ValidationFailed } from "../../contract/Errors.ts"
 
 export type Path = ReadonlyArray<PropertyKey>
@@ -57,11 +58,14 @@ export class FieldErrors {
   }
 }
 
-export const validationFailed = (errors: Readonly<Record<string, ReadonlyArray<string>>>): ValidationFailed => {
+export const validationFailed = (
+  errors: Readonly<Record<string, ReadonlyArray<string>>>,
+  code: ErrorCode = "validation_failed"
+): ValidationFailed => {
   const [field, messages] = Object.entries(errors)[0] ?? ["body", ["is invalid"]]
   const others = Object.keys(errors).length - 1
   const more = others > 0 ? ` (and ${others} more ${others === 1 ? "error" : "errors"})` : ""
-  return new ValidationFailed({ message: `${field}: ${messages[0]}${more}`, errors })
+  return new ValidationFailed({ message: `${field}: ${messages[0]}${more}`, code, errors })
 }
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()

@@ -55,7 +55,10 @@ const tooLargeOf = (maxBytes: number) =>
   new PayloadTooLarge({ message: `The request body is larger than ${maxBytes} bytes.` })
 const none = new Uint8Array(0)
 const noBody = invalid("body", "The body is not valid JSON: it is empty")
-const tooBusy = new ServiceUnavailable({ message: "Too many large requests are under way. Try again soon." })
+const tooBusy = new ServiceUnavailable({
+  message: "Too many large requests are under way. Try again soon.",
+  code: "too_busy"
+})
 const notPlain = new UnsupportedMediaType({ message: "The request body must come without a Content-Encoding." })
 
 /** Refuses compressed bodies: a small one could become a huge one. */

@@ -5,6 +5,7 @@ import { isAtMostCharacters } from "../../../domain/Fields.ts"
 import * as FileFormat from "../../../domain/FileFormat.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { Audience } from "../../../http/Audience.ts"
+import { codeOfStatus } from "../../../http/contract/ErrorCodes.ts"
 import { Unauthorized } from "../../../http/contract/Errors.ts"
 import { CurrentCaller } from "../../../http/contract/Middleware.ts"
 import { DevelopmentToken, isOfThisMachine } from "../../../http/DevelopmentToken.ts"
@@ -39,7 +40,7 @@ const json = (body: unknown, status = 200) => HttpServerResponse.jsonUnsafe(body
 /** The response middleware describes it. */
 const notFound = HttpServerResponse.empty({ status: 404, headers })
 
-const notBuilt = json({ message: "The console is not built: npm run build" }, 503)
+const notBuilt = json({ message: "The console is not built: npm run build", code: codeOfStatus(503) }, 503)
 
 const send = (name: string, request: HttpServerRequest.HttpServerRequest) => ({ bytes, contentType, gzip }: Asset) => {
   const isZipped = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "")
@@ -71,7 +72,10 @@ const makeAssistants = Effect.gen(function*() {
   return (request: HttpServerRequest.HttpServerRequest) =>
     Effect.catch(
       authenticate(list, Redacted.make(bearerOf(request))),
-      (refused) => Effect.succeed(json({ message: refused.message }, refused instanceof Unauthorized ? 401 : 503))
+      (refused) =>
+        Effect.succeed(
+          json({ message: refused.message, code: refused.code }, refused instanceof Unauthorized ? 401 : 503)
+        )
     )
 })
 
@@ -94,11 +98,14 @@ const login = (
     ? HttpServerRequest.schemaBodyJson(DevLogin).pipe(
       Effect.flatMap(({ sub }) => mint(sub)),
       Effect.map((token) => json({ token })),
-      Effect.orElseSucceed(() => json({ message: "sub: Expected a name", errors: { sub: ["Expected a name"] } }, 422)),
+      Effect.orElseSucceed(() =>
+        json({ message: "sub: Expected a name", code: codeOfStatus(422), errors: { sub: ["Expected a name"] } }, 422)
+      ),
       Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(4)),
       Effect.timeoutOrElse({
         duration: Duration.seconds(5),
-        orElse: () => Effect.succeed(json({ message: "The request did not arrive in time." }, 408))
+        orElse: () =>
+          Effect.succeed(json({ message: "The request did not arrive in time.", code: codeOfStatus(408) }, 408))
       })
     )
     : Effect.succeed(notFound)

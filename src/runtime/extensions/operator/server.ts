@@ -2,7 +2,7 @@
 import { Config, Duration, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Operator from "../../../http/operator/Operator.ts"
-import { OperatorApi, OperatorGroup } from "../../../http/operator/OperatorApi.ts"
+import { errorCodes, OperatorApi, OperatorGroup } from "../../../http/operator/OperatorApi.ts"
 import * as OperatorAuthorization from "../../../http/operator/OperatorAuthorization.ts"
 import { securitySchemes } from "../../../http/operator/OperatorDocs.ts"
 import * as History from "../../../services/operator/History.ts"
@@ -117,6 +117,7 @@ export const extension: Extension = {
     }
   },
   routes: {
+    errorCodes,
     routes: [...Object.values(OperatorGroup.endpoints), ...OperatorAuthorization.sessionRoutes],
     // Browsers have the cookie of a session.
     sameOrigin: ["/internal/operator"],

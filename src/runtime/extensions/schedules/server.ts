@@ -4,7 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { OperatorSchedulesApi, OperatorSchedulesGroup } from "../../../http/schedules/OperatorSchedulesApi.ts"
 import * as OperatorHandlers from "../../../http/schedules/OperatorSchedulesHandlers.ts"
 import * as ScheduleBodies from "../../../http/schedules/ScheduleBodies.ts"
-import { SchedulesApi, SchedulesGroup } from "../../../http/schedules/SchedulesApi.ts"
+import { errorCodes, SchedulesApi, SchedulesGroup } from "../../../http/schedules/SchedulesApi.ts"
 import * as Handlers from "../../../http/schedules/SchedulesHandlers.ts"
 import { SchedulesRpc } from "../../../http/schedules/SchedulesRpc.ts"
 import * as RpcHandlers from "../../../http/schedules/SchedulesRpcHandlers.ts"
@@ -77,6 +77,7 @@ export const extension: Extension = {
   settings,
   load: (read) => load(read(settings)),
   routes: {
+    errorCodes,
     routes: [...Object.values(SchedulesGroup.endpoints), ...Object.values(OperatorSchedulesGroup.endpoints)],
     publicGroup: SchedulesGroup,
     documented: { group: OperatorSchedulesGroup },

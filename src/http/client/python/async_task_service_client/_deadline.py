@@ -12,9 +12,9 @@ _max_outage = 300
 
 
 def is_transient(error: TaskServiceError) -> bool:
-    """Whether the same request may succeed later."""
+    """Whether the same request may succeed later. A search that took too long takes as long again."""
     if isinstance(error, ApiError):
-        return error.status in (408, 429) or error.status >= 500
+        return (error.status in (408, 429) or error.status >= 500) and error.code != "search_too_long"
     return isinstance(error, ConnectionError)
 
 

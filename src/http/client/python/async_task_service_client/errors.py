@@ -14,10 +14,12 @@ class TaskServiceError(Exception):
 class ApiError(TaskServiceError):
     """The service responded with an error status."""
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str]) -> None:
-        super().__init__(status, message, headers)
+    def __init__(self, status: int, message: str, headers: Mapping[str, str], code: Optional[str] = None) -> None:
+        super().__init__(status, message, headers, code)
         self.status = status
         self.message = message
+        #: A stable word for the problem, as in ``too_many_active_tasks``; None when the response has none: a proxy may have sent it.
+        self.code = code
         #: By lower-case name.
         self.headers = headers
         #: Identifies the request in the service's logs.
@@ -46,9 +48,16 @@ class ConflictError(ApiError):
 class ValidationError(ApiError):
     """422: ``errors`` maps a dotted field path, as in ``input.0.type``, to its messages."""
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str], errors: Dict[str, List[str]]) -> None:
-        super().__init__(status, message, headers)
-        self.args = (status, message, headers, errors)
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        headers: Mapping[str, str],
+        errors: Dict[str, List[str]],
+        code: Optional[str] = None,
+    ) -> None:
+        super().__init__(status, message, headers, code)
+        self.args = (status, message, headers, errors, code)
         self.errors = errors
 
     def __str__(self) -> str:
@@ -60,8 +69,8 @@ class ValidationError(ApiError):
 class RateLimitError(ApiError):
     """429: the user has the maximum number of active tasks, or too many long polls."""
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str]) -> None:
-        super().__init__(status, message, headers)
+    def __init__(self, status: int, message: str, headers: Mapping[str, str], code: Optional[str] = None) -> None:
+        super().__init__(status, message, headers, code)
         #: Seconds after which another attempt may succeed; None when the service said none.
         self.retry_after = retry_after_of(headers)
 
@@ -112,8 +121,10 @@ def from_response(status: int, body: bytes, headers: Mapping[str, str]) -> ApiEr
     parsed = _parse(body)
     given = parsed.get("message")
     message = given if isinstance(given, str) else f"The service answered {status}"
+    word = parsed.get("code")
+    code = word if isinstance(word, str) else None
     if status == 422:
         errors = parsed.get("errors")
-        return ValidationError(status, message, headers, errors if isinstance(errors, dict) else {})
+        return ValidationError(status, message, headers, errors if isinstance(errors, dict) else {}, code)
     kind = _by_status.get(status, ServerError if status >= 500 else ApiError)
-    return kind(status, message, headers)
+    return kind(status, message, headers, code)
