@@ -41,8 +41,8 @@ const maxWalkPause = 5000
 const revokedBatch = 500
 
 export class TaskSweeper extends Context.Service<TaskSweeper, {
-  /** The time of the last successful sweep, by `monotonicMillis`. */
-  readonly lastSweep: Effect.Effect<number>
+  /** When the sweep last made progress, by `monotonicMillis`: over a narrow link each of its statements may take seconds. */
+  readonly lastProgress: Effect.Effect<number>
   /** Ends processing tasks whose token was revoked recently. */
   readonly endRevoked: Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/actors/TaskSweeper") {
@@ -178,25 +178,31 @@ const make = Effect.gen(function*() {
   if (ownership.shards() !== undefined) yield* makeFollowing(walkAll)
 
   let sweptAt = yield* monotonicMillis
+  let progressedAt = sweptAt
+  const step = <A, E>(part: Effect.Effect<A, E>) =>
+    Effect.tap(part, () =>
+      Effect.map(monotonicMillis, (at) => {
+        progressedAt = at
+      }))
   let position: TaskId | undefined
   let walksFrom = -Infinity
   const sweep = Effect.gen(function*() {
-    yield* ends.overdue
-    yield* ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt)))
+    yield* step(ends.overdue)
+    yield* step(ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt))))
     const at = yield* now
     // Another process without a cluster may have left a task since its deadline was watched.
-    yield* watchDeadlines(at, plus(at, Duration.times(sweepInterval, 2)))
+    yield* step(watchDeadlines(at, plus(at, Duration.times(sweepInterval, 2))))
     const watchEnd = plus(at, watchTime(sweepInterval))
     // After the clock was set back, tasks with deadlines before `watchedUntil` may have no actor.
     watchedUntil = Timestamp.make(Math.min(watchedUntil, watchEnd))
     if (watchedUntil < plus(at, watchSlack)) watchedUntil = yield* watchDeadlines(watchedUntil, watchEnd)
     const begun = yield* monotonicMillis
     if (position !== undefined || begun >= walksFrom) {
-      position = yield* walkPage(position)
+      position = yield* step(walkPage(position))
       walksFrom = begun + Math.min(maxWalkPause, walkShare * ((yield* monotonicMillis) - begun))
     }
-    yield* actors.handOverSilent
-    sweptAt = yield* monotonicMillis
+    yield* step(actors.handOverSilent)
+    sweptAt = progressedAt
   })
   const demand = (yield* PendingWork).of("tasks")
   yield* Worker.make({
@@ -207,14 +213,14 @@ const make = Effect.gen(function*() {
       ...demand,
       isDue: Effect.gen(function*() {
         if (yield* demand.isDue) return true
-        sweptAt = yield* monotonicMillis
+        sweptAt = progressedAt = yield* monotonicMillis
         return false
       })
     }
   })
 
   return TaskSweeper.of({
-    lastSweep: Effect.sync(() => sweptAt),
+    lastProgress: Effect.sync(() => progressedAt),
     endRevoked: Effect.asVoid(ends.revoked(visibilityLag))
   })
 })
