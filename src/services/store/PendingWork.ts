@@ -48,7 +48,7 @@ export const layer = Layer.effect(
     const oneByOne = Semaphore.makeUnsafe(1).withPermits(1)
     let found: Readonly<Record<string, unknown>> = {}
     let askedAt = -Infinity
-    /** Changes of tasks by this node, and messages of others. */
+    /** Changes of tasks by this node, and messages of others about theirs. */
     let published = 0
     let known = -1
     let activeUntil = -Infinity
