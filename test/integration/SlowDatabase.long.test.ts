@@ -140,7 +140,8 @@ describe("a service whose database", () => {
       const before = await lost()
       for (let second = 0; second < 20; second++) {
         await pause(1000)
-        assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
+        const ready = await fetch(`${service.url}/readyz`)
+        assert.strictEqual(ready.status, 200, await ready.text())
       }
       assert.strictEqual(await lost(), before)
       await settled([service])

@@ -92,8 +92,11 @@ const measureLease = Effect.gen(function*() {
 const leaseCheckInterval = Duration.seconds(1)
 /** How many heartbeats in a row must find it too short before a node gives up shards for a longer one, and before one without any does. */
 const shortLeases = { owning: 10, waiting: 4 }
-/** A lease is too short if the database needs one that is this many times as long. */
-const leaseTolerance = 2
+/**
+ * A lease is too short if the database needs one that is this many times as long: a refresh takes most of its time then. Less distance may be
+ * this process, which is busy.
+ */
+const leaseTolerance = 4
 
 const shardingConfig = (address: RunnerAddress.RunnerAddress, lease: Duration.Duration) =>
   ShardingConfig.layer({
