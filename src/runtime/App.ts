@@ -45,6 +45,7 @@ import * as Builtin from "./builtin/Builtin.ts"
 import * as BackendClient from "./builtin/core/BackendClient.ts"
 import * as DirectCore from "./builtin/core/DirectCore.ts"
 import * as Cluster from "./cluster/Cluster.ts"
+import * as ClusterClient from "./cluster/ClusterClient.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
 import * as TokenKeys from "./config/TokenKeys.ts"
 import { EngineSettings, OwnConnections } from "./Extension.ts"
@@ -124,9 +125,9 @@ const layerOwnership = ({ direct, main }: Database.Database, { cluster }: AppCon
   // With several hosts, the monitor of `main` knows the one that accepts writes.
   const layerLocks = direct === main && main.hosts.length > 1
     ? Layer.unwrap(
-      Effect.map(DatabaseSockets, ({ openUnguarded }) => PgClient.layer({ ...options, stream: openUnguarded }))
+      Effect.map(DatabaseSockets, ({ openUnguarded }) => ClusterClient.layer({ ...options, stream: openUnguarded }))
     )
-    : PgClient.layer(options)
+    : ClusterClient.layer(options)
   return Cluster.layer(cluster).pipe(Layer.provide(layerLocks))
 }
 

@@ -16,7 +16,8 @@ const links: Readonly<Record<string, Omit<SlowDatabase, "duration">>> = {
   "1200 ms": { roundTrip: 1200, callers: 32 },
   "logins of 0.7 s": { login: 700, callers: 32 },
   "logins of 3 s": { login: 3000, callers: 32 },
-  "1 Mbit/s, 200 kB": { bytesPerSecond: 125_000, callers: 4, bodyBytes: 200_000 }
+  "1 Mbit/s, 200 kB": { bytesPerSecond: 125_000, callers: 4, bodyBytes: 200_000 },
+  "1 Mbit/s, 200 kB, cluster": { bytesPerSecond: 125_000, callers: 4, bodyBytes: 200_000, isClustered: true }
 }
 
 const postgres = await startPostgres()

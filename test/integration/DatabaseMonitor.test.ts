@@ -249,7 +249,7 @@ describe("the monitor of the database", () => {
         guard: (socket: Socket) => socket,
         refuse: () => {},
         allow: () => {},
-        patience: { observe: () => {}, silence: () => 100 },
+        patience: { observe: () => {}, roundTrip: () => 0, silence: () => 100 },
         traffic: { received: () => 0, unanswered: () => 0 }
       }
       const options = optionsFor({ hosts, ...parsed }, hosts[0], false)

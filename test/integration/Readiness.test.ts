@@ -170,7 +170,7 @@ const layerStubs = Layer.mergeAll(
     }))
   ),
   Changes.layer,
-  Layer.mock(TaskSweeper, { lastSweep: Effect.sync(() => lastSweep) }),
+  Layer.mock(TaskSweeper, { lastProgress: Effect.sync(() => lastSweep) }),
   // Without the clock of the machine, which it would provide as well.
   Layer.effect(
     NodeClock,

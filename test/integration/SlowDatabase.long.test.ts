@@ -43,6 +43,15 @@ describe("a service whose database", () => {
     assert.deepStrictEqual([Object.keys(creates), Object.keys(readiness)], [["201"], ["200"]])
   }, 180_000)
 
+  it.each<readonly [string, Omit<SlowDatabase, "duration">]>([
+    ["is behind 1 Mbit/s, with bodies of 200 kB", { bytesPerSecond: 125_000, bodyBytes: 200_000, callers: 4 }],
+    ["is 200 ms away from three nodes", { roundTrip: 200, nodes: 3, callers: 16 }]
+  ])("%s takes all creates and stays ready in a cluster for longer than shards may lack an owner", async (_, link) => {
+    const { url } = await use(openDatabase(), onTestFinished)
+    const { creates, readiness } = await measureSlowDatabase(url, { duration: 40_000, isClustered: true, ...link })
+    assert.deepStrictEqual([Object.keys(creates), Object.keys(readiness)], [["201"], ["200"]])
+  }, 240_000)
+
   it.each([[200, 10_000], [400, 20_000]])(
     "is %i ms away starts on an empty database within %i ms",
     async (roundTrip, most) => {
@@ -131,7 +140,8 @@ describe("a service whose database", () => {
       const before = await lost()
       for (let second = 0; second < 20; second++) {
         await pause(1000)
-        assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
+        const ready = await fetch(`${service.url}/readyz`)
+        assert.strictEqual(ready.status, 200, await ready.text())
       }
       assert.strictEqual(await lost(), before)
       await settled([service])

@@ -3,7 +3,6 @@
  * the database. They exchange only pings: all other information is in the rows, and `Changes`
  * makes the nodes read it sooner.
  */
-import type { PgClient } from "@effect/sql-pg"
 import {
   Context,
   Duration,
@@ -35,6 +34,7 @@ import {
 import { SqlClient } from "effect/sql"
 import * as TaskShard from "../../domain/TaskShard.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
+import { StoreHealth } from "../../services/store/StoreHealth.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { retryForever } from "../../services/timing/Retry.ts"
 import * as Worker from "../../services/timing/Worker.ts"
@@ -48,27 +48,55 @@ export interface Address {
 }
 
 /**
- * The lease of a node. When it expires without a refresh, the database ends the node's session and releases its locks. A distant database
- * needs a longer one: a change of locks takes two round trips, waits for others, and is given up after a quarter of the lease.
+ * The lease of a node. When it expires without a refresh, the database ends the node's session and releases its locks. A change of locks
+ * is given up after a quarter of it: it takes two round trips and may wait for others and a login, each behind a megabyte of other
+ * statements on a narrow link.
  */
 const minLease = Duration.seconds(4)
-const leaseOf = (roundTrip: Duration.Duration) => Duration.max(minLease, Duration.times(roundTrip, 24))
+const maxLease = Duration.seconds(60)
+const roundTripsOfLease = 40
+/** Bytes of the statement that shows how wide the link is, and how many times as long as its transfer a lease is. */
+const probeBytes = 65_536
+const probesOfLease = 128
 
-/** The shorter of two round trips on one connection, where the first one also prepares the statement. */
-const measureRoundTrip = Effect.gen(function*() {
+/** `roundTrip` and the `transfer` of `probeBytes` are in milliseconds. */
+const leaseOf = (roundTrip: number, transfer = 0) =>
+  Duration.clamp(Duration.millis(Math.max(roundTripsOfLease * roundTrip, probesOfLease * transfer)), {
+    minimum: minLease,
+    maximum: maxLease
+  })
+
+/** The lease that the fastest of a few statements suggest: a busy process makes some of them slow. */
+const measureLease = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const [[first], [second]] = yield* sql.withTransaction(
-    Effect.all([Effect.timed(sql`SELECT 1`), Effect.timed(sql`SELECT 1`)])
-  )
-  return Duration.min(first, second)
-})
+  const probe = "x".repeat(probeBytes)
+  const time = (text: string) =>
+    Effect.map(Effect.timed(sql`SELECT length(${text})`), ([took]) => Duration.toMillis(took))
+  let lease = maxLease
+  let small = Infinity
+  let large = Infinity
+  for (let left = 3; left > 0 && Duration.isGreaterThan(lease, minLease); left--) {
+    small = Math.min(small, yield* time(""))
+    large = Math.min(large, yield* time(probe))
+    lease = leaseOf(small, large - small)
+  }
+  return lease
+}).pipe(
+  // A transaction has a connection of its own, without statements of others.
+  (measured) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(measured)),
+  // It may become half-open, and never answers then.
+  Effect.timeout(maxLease)
+)
 
 /** How often a node checks whether its lease is still long enough. */
-const leaseCheckInterval = Duration.seconds(5)
-/** How many checks in a row must find it too short before a node gives up shards for a longer one. */
-const shortLeases = 3
-/** A lease is too short if the database needs one that is this many times as long. */
-const leaseTolerance = 2
+const leaseCheckInterval = Duration.seconds(1)
+/** How many heartbeats in a row must find it too short before a node gives up shards for a longer one, and before one without any does. */
+const shortLeases = { owning: 10, waiting: 4 }
+/**
+ * A lease is too short if the database needs one that is this many times as long: a refresh takes most of its time then. Less distance may be
+ * this process, which is busy.
+ */
+const leaseTolerance = 4
 
 const shardingConfig = (address: RunnerAddress.RunnerAddress, lease: Duration.Duration) =>
   ShardingConfig.layer({
@@ -90,8 +118,8 @@ const pingSpacing = Duration.millis(25)
 /** A node that does not respond in time may be slow or frozen: its lease decides. */
 const pingTimeout = Duration.seconds(1)
 
-/** Running nodes write to the database every second. */
-const silentSince = "now() - interval '1500 milliseconds'"
+/** A node is silent after this many intervals, in which running nodes write to the database. */
+const silentIntervals = 1.5
 
 /**
  * Returns a function that leaves out the nodes whose process has ended, so that their shards are reassigned before their
@@ -100,12 +128,14 @@ const silentSince = "now() - interval '1500 milliseconds'"
  */
 const makeRunning = Effect.fnUntraced(function*(self: RunnerAddress.RunnerAddress) {
   const sql = yield* SqlClient.SqlClient
+  const { shardLockRefreshInterval } = yield* ShardingConfig.ShardingConfig
+  const silence = Duration.toMillis(Duration.fromInputUnsafe(shardLockRefreshInterval)) * silentIntervals
   let known: ReadonlyArray<Runner.Runner> = []
   let ended: ReadonlyArray<Runner.Runner> = []
   const hasEnded = ({ address }: Runner.Runner) =>
     Effect.isFailure(Effect.timeoutOption(Effect.retry(ClusterPort.ping(address), { times: 1 }), pingTimeout))
   const findSilent = Effect.map(
-    sql.unsafe(`SELECT address FROM cluster_runners WHERE last_heartbeat < ${silentSince}`),
+    sql`SELECT address FROM cluster_runners WHERE last_heartbeat < now() - ${silence} * interval '1 millisecond'`,
     (rows) => new Set(decodeAddresses(rows).map(({ address }) => address))
   )
   const findEnded = Effect.gen(function*() {
@@ -125,10 +155,8 @@ const makeRunning = Effect.fnUntraced(function*(self: RunnerAddress.RunnerAddres
 })
 
 /**
- * Knows only running nodes, and releases locks faster than the original. No entity has to stop before its shard is
- * released, so a leaving node releases all locks before it unregisters. Single shards are released one after another: each
- * release takes two round trips on one session, and a release that takes longer than a second abandons the session with the
- * locks of all other shards.
+ * Knows only running nodes, and releases locks faster than the original: no entity has to stop before its shard is released, so a
+ * leaving node releases all locks before it unregisters.
  */
 const layerRunnerStorage = (self: RunnerAddress.RunnerAddress) =>
   Layer.effect(
@@ -136,11 +164,9 @@ const layerRunnerStorage = (self: RunnerAddress.RunnerAddress) =>
     Effect.gen(function*() {
       const storage = yield* RunnerStorage.RunnerStorage
       const running = yield* makeRunning(self)
-      const oneByOne = Semaphore.makeUnsafe(1).withPermits(1)
       return RunnerStorage.RunnerStorage.of({
         ...storage,
         getRunners: Effect.map(storage.getRunners, running),
-        release: (address, shardId) => oneByOne(storage.release(address, shardId)),
         unregister: (address) => Effect.andThen(storage.releaseAll(address), storage.unregister(address))
       })
     })
@@ -195,24 +221,27 @@ const close = (scope: Scope.Closeable) =>
     (closed) => Effect.timeoutOption(Fiber.await(closed), drainTimeout)
   )
 
-/** Joins again with a longer lease when the database has become more distant. An outage says nothing about the distance. */
+/**
+ * Joins again with a longer lease when the database has become more distant. Only answers say how far it is: an outage, or a half-open
+ * connection, says nothing.
+ */
 const makeLeaseCheck = Effect.fnUntraced(
-  function*(current: () => Duration.Duration | undefined, ownsShards: () => boolean, rejoin: Effect.Effect<void>) {
-    const services = yield* Effect.context<SqlClient.SqlClient>()
-    let short = 0
-    const check = Effect.gen(function*() {
-      const needed = leaseOf(yield* Effect.provideContext(measureRoundTrip, services))
-      const lease = current()
-      const isShort = lease !== undefined && Duration.isGreaterThan(needed, Duration.times(lease, leaseTolerance))
-      short = isShort ? short + 1 : 0
-      if (short < (ownsShards() ? shortLeases : 1)) return
-      short = 0
-      yield* Effect.logWarning(`The database is far away now: shards get a lease of ${Duration.format(needed)}`)
-      yield* rejoin
-    })
+  function*(
+    current: () => Duration.Duration | undefined,
+    ownsShards: () => boolean,
+    extend: (lease: Duration.Duration) => Effect.Effect<void>
+  ) {
+    const { roundTrip } = yield* StoreHealth
     yield* Worker.make({
       name: "the check of the lease",
-      runOnce: Effect.catchTag(check, "SqlError", () => Effect.void),
+      runOnce: Effect.gen(function*() {
+        const needed = leaseOf(roundTrip(ownsShards() ? shortLeases.owning : shortLeases.waiting))
+        const lease = current()
+        if (lease === undefined) return
+        if (Duration.isLessThanOrEqualTo(needed, Duration.min(Duration.times(lease, leaseTolerance), maxLease))) return
+        yield* Effect.logWarning(`The database is far away now: shards get a lease of ${Duration.format(needed)}`)
+        yield* extend(needed)
+      }),
       interval: leaseCheckInterval,
       isDelayed: true
     })
@@ -224,7 +253,7 @@ export const layer = ({ host, port }: Address) =>
     TaskOwnership,
     Effect.gen(function*() {
       const address = RunnerAddress.make(host, port)
-      const services = yield* Effect.context<SqlClient.SqlClient | PgClient.PgClient>()
+      const services = yield* Effect.context<SqlClient.SqlClient>()
       const changed = Latch.makeUnsafe()
       const shards = makeHeldShards()
       let membership: Membership | undefined
@@ -233,10 +262,11 @@ export const layer = ({ host, port }: Address) =>
         if (shards.poll(membership?.sharding)) changed.openUnsafe()
       })
 
-      const join = Effect.gen(function*() {
+      /** Measures the lease unless it is given. */
+      const join = Effect.fnUntraced(function*(given?: Duration.Duration) {
         if (membership !== undefined) return
         const ownScope = yield* Scope.make()
-        const lease = leaseOf(yield* Effect.provideContext(measureRoundTrip, services))
+        const lease = given ?? (yield* Effect.provideContext(measureLease, services))
         yield* Layer.buildWithScope(layerSharding(address, lease), ownScope).pipe(
           Effect.updateService(Logger.CurrentLoggers, ClusterLog.throttle),
           Effect.provideContext(services),
@@ -257,24 +287,27 @@ export const layer = ({ host, port }: Address) =>
       }))
 
       yield* Effect.addFinalizer(() => leave)
-      yield* join
+      yield* join()
       yield* Worker.make({ name: "the poll of shards", runOnce: poll, interval: pollInterval })
 
       const changes = yield* FiberHandle.make<void, never>()
       const mutex = Semaphore.makeUnsafe(1)
       /** Runs one change at a time. A later change cancels an earlier one; a caller that disconnects cancels none. */
-      const change = (effect: Effect.Effect<void>) =>
-        Effect.asVoid(Effect.flatMap(FiberHandle.run(changes, mutex.withPermit(effect)), Fiber.await))
+      const change = (effect: Effect.Effect<void>, options?: { readonly onlyIfMissing: boolean }) =>
+        Effect.asVoid(Effect.flatMap(FiberHandle.run(changes, mutex.withPermit(effect), options), Fiber.await))
 
-      const rejoin = change(Effect.andThen(leave, retryForever(Effect.orDie(join))))
-      yield* makeLeaseCheck(() => membership?.lease, () => shards.mine().length > 0, rejoin)
+      const rejoin = (lease?: Duration.Duration) => Effect.andThen(leave, retryForever(Effect.orDie(join(lease))))
+      // An operator's change has precedence: the check cancels none, and takes no drained node in.
+      const extend = (lease: Duration.Duration) =>
+        change(Effect.suspend(() => membership === undefined ? Effect.void : rejoin(lease)), { onlyIfMissing: true })
+      yield* makeLeaseCheck(() => membership?.lease, () => shards.mine().length > 0, extend)
 
       return TaskOwnership.of({
         isMine: (id) => shards.isHeld(TaskShard.of(id)),
         shards: shards.mine,
         changed: Effect.andThen(changed.await, changed.close),
         drain: change(leave),
-        takeIn: rejoin,
+        takeIn: change(rejoin()),
         isDrained: () => membership === undefined
       })
     })

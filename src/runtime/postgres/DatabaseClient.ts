@@ -34,10 +34,12 @@ type TransformRows = Parameters<SqlConnection.Connection["execute"]>[2]
 type Monitor = Effect.Success<ReturnType<typeof DatabaseMonitor.monitor>>
 type Observer = Pick<Monitor, "observe" | "onSuccess">
 
+const unobserved: Observer = { observe: () => {}, onSuccess: () => {} }
+
 /** Adapts the driver's session to `effect/sql`; the driver does not export its own adapter. The observer sees how statements end. */
-const adapt = (
+export const adapt = (
   session: PgConnection.PgConnection,
-  { observe, onSuccess }: Observer
+  { observe, onSuccess }: Observer = unobserved
 ): SqlConnection.Connection => {
   const run = (text: string, values: ReadonlyArray<unknown>, transform: TransformRows, prepare?: boolean) =>
     Effect.matchEffect(session.query(text, values, prepare), {
@@ -164,7 +166,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
   })
   return Context.make(SqlClient.SqlClient, client).pipe(
     Context.add(PgPool.PgPool, listeners),
-    Context.add(StoreHealth, { problem: monitor.problem })
+    Context.add(StoreHealth, { problem: monitor.problem, roundTrip: sockets.patience.roundTrip })
   )
 })
 

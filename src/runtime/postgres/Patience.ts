@@ -12,6 +12,8 @@ const roundTrips = 2.5
 const maxRoundTrip = 4000
 /** Each shorter round trip takes this part of the way to it, so that one fast answer among slow ones changes little. */
 const decay = 0.1
+/** Round trips that are remembered. */
+const kept = 10
 
 /** Bytes per millisecond of the slowest link that statements may take, and the most milliseconds that they are given for it. */
 const slowestLink = 64
@@ -23,17 +25,23 @@ const step = 100
 export interface Patience {
   /** Notes the milliseconds of a round trip. */
   readonly observe: (roundTrip: number) => void
+  /** Milliseconds of the shortest of the last `count` round trips, at most `kept`; 0 before so many. */
+  readonly roundTrip: (count: number) => number
   /** Milliseconds of silence after which a database that has to answer `unanswered` bytes counts as gone. */
   readonly silence: (unanswered: number) => number
 }
 
 export const make = (): Patience => {
   let recent = 0
+  const last: Array<number> = []
   return {
     observe: (observed) => {
+      last.unshift(observed)
+      last.length = Math.min(last.length, kept)
       const roundTrip = Math.min(observed, maxRoundTrip)
       recent = roundTrip > recent ? roundTrip : recent + (roundTrip - recent) * decay
     },
+    roundTrip: (count) => last.length < count ? 0 : Math.min(...last.slice(0, count)),
     silence: (unanswered) => Math.max(minSilence, roundTrips * recent) + Math.min(maxSending, unanswered / slowestLink)
   }
 }

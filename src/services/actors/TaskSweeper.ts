@@ -48,8 +48,8 @@ const longestSweep = 5000
 const revokedBatch = 500
 
 export class TaskSweeper extends Context.Service<TaskSweeper, {
-  /** The time of the last successful sweep, by `monotonicMillis`. */
-  readonly lastSweep: Effect.Effect<number>
+  /** When the sweep last made progress, by `monotonicMillis`: over a narrow link each of its statements may take seconds. */
+  readonly lastProgress: Effect.Effect<number>
   /** Ends processing tasks whose token was revoked recently. */
   readonly endRevoked: Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/actors/TaskSweeper") {
@@ -207,14 +207,20 @@ const make = Effect.gen(function*() {
   if (ownership.shards() !== undefined) yield* makeFollowing(walkAll)
 
   let sweptAt = yield* monotonicMillis
+  let progressedAt = sweptAt
+  const step = <A, E>(part: Effect.Effect<A, E>) =>
+    Effect.tap(part, () =>
+      Effect.map(monotonicMillis, (at) => {
+        progressedAt = at
+      }))
   let position: TaskId | undefined
   let walksFrom = -Infinity
   const sweep = Effect.gen(function*() {
-    yield* ends.overdue
-    yield* ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt)))
+    yield* step(ends.overdue)
+    yield* step(ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt))))
     const at = yield* now
     // Another process without a cluster may have left a task since its deadline was watched.
-    yield* watchDeadlines(at, plus(at, Duration.times(sweepInterval, 2)))
+    yield* step(watchDeadlines(at, plus(at, Duration.times(sweepInterval, 2))))
     const watchEnd = plus(at, watchTime(sweepInterval))
     // After the clock was set back, tasks with deadlines before `watchedUntil` may have no actor.
     watchedUntil = Timestamp.make(Math.min(watchedUntil, watchEnd))
@@ -222,10 +228,10 @@ const make = Effect.gen(function*() {
     const begun = yield* monotonicMillis
     if (begun - sweptAt > Duration.toMillis(sweepInterval) + longestSweep) yield* actors.endOutage
     if (position !== undefined || begun >= walksFrom) {
-      position = yield* walkPage(position)
+      position = yield* step(walkPage(position))
       walksFrom = begun + Math.min(maxWalkPause, walkShare * ((yield* monotonicMillis) - begun))
     }
-    sweptAt = yield* monotonicMillis
+    sweptAt = progressedAt = yield* monotonicMillis
   })
   const demand = (yield* PendingWork).of("tasks")
   yield* Worker.make({
@@ -236,14 +242,14 @@ const make = Effect.gen(function*() {
       ...demand,
       isDue: Effect.gen(function*() {
         if (yield* demand.isDue) return true
-        sweptAt = yield* monotonicMillis
+        sweptAt = progressedAt = yield* monotonicMillis
         return false
       })
     }
   })
 
   return TaskSweeper.of({
-    lastSweep: Effect.sync(() => sweptAt),
+    lastProgress: Effect.sync(() => progressedAt),
     endRevoked: Effect.asVoid(ends.revoked(visibilityLag))
   })
 })

@@ -124,7 +124,7 @@ export const layer = Layer.effect(
 
     const progress = Effect.gen(function*() {
       // No sweep ends while the database is away.
-      const since = Math.max(yield* sweeper.lastSweep, database.failedUntil())
+      const since = Math.max(yield* sweeper.lastProgress, database.failedUntil())
       const age = (yield* monotonicMillis) - since
       const problem = age < maxSweepAge ? null : `no sweep for ${Math.round(age / 1000)} s`
       return { name: "progress", problem }

@@ -24,7 +24,7 @@ export interface Reception {
   isAlive: boolean
   /** Why nothing has arrived for a while although the database works; null otherwise. */
   problem: string | null
-  /** Messages of other nodes. */
+  /** Messages of other nodes about changes of tasks. That a node runs, which each announces every few seconds, is none. */
   received: number
 }
 

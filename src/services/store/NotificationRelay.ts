@@ -102,7 +102,7 @@ export const layer = Layer.effectDiscard(
       const [kind, node, ...uuids] = payload.split(" ")
       if (node === self) return yield* watch.heard
       if (node === undefined) return
-      reception.received++
+      if (kind === "changed") reception.received++
       nodes.set(node, yield* Clock.currentTimeMillis)
       if (kind === "hello") {
         // The sender did not know about us, so it may have skipped us: rescan.

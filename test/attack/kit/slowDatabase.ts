@@ -19,6 +19,8 @@ export interface SlowDatabase {
   readonly callers: number
   /** Nodes of a cluster; one node without a cluster by default. */
   readonly nodes?: number
+  /** Whether a single node is one of a cluster. */
+  readonly isClustered?: boolean
   /** Bytes of each request. */
   readonly bodyBytes?: number
 }
@@ -44,6 +46,7 @@ const countByStatus = (calls: ReadonlyArray<{ readonly status: number }>) => {
 /** `databaseUrl` is the URL of an empty database. */
 export const measureSlowDatabase = async (databaseUrl: string, options: SlowDatabase): Promise<SlowReport> => {
   const { bodyBytes = 100, bytesPerSecond = Infinity, callers, duration, login = 0, nodes = 1, roundTrip = 0 } = options
+  const { isClustered = nodes > 1 } = options
   const proxy = await Proxy.before(databaseUrl)
   Object.assign(proxy.link, { latency: roundTrip / 2, bytesPerSecond, login })
   const core = await new ScriptedCore().listen()
@@ -51,7 +54,7 @@ export const measureSlowDatabase = async (databaseUrl: string, options: SlowData
   try {
     const settings = { DATABASE_URL: proxy.urlOf(databaseUrl), CORE_URL: core.url, MAX_ACTIVE_TASKS: "1000000" }
     const startNode = async () => {
-      const ofCluster = nodes === 1 ? {} : { CLUSTER: "on", CLUSTER_PORT: String(await freePort()) }
+      const ofCluster = !isClustered ? {} : { CLUSTER: "on", CLUSTER_PORT: String(await freePort()) }
       return Service.start({ ...settings, ...ofCluster }, undefined, undefined, undefined, startTimeout)
     }
     const service = await startNode()
@@ -59,7 +62,7 @@ export const measureSlowDatabase = async (databaseUrl: string, options: SlowData
     const services = [service]
     try {
       while (services.length < nodes) services.push(await startNode())
-      if (nodes > 1) await settled(services, startTimeout)
+      if (isClustered) await settled(services, startTimeout)
       const tokens = await Promise.all(Array.from({ length: nodes * callers }, (_, caller) => mint(`u${caller}`)))
       const body = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "x".repeat(bodyBytes) }] })
       const create = { method: "POST", path: "/api/tasks", body }

@@ -65,7 +65,7 @@ describe("a pooler that accepts each login and never answers its first statement
         guard: (socket: Socket) => socket,
         refuse: () => {},
         allow: () => {},
-        patience: { observe: () => {}, silence: () => 100 },
+        patience: { observe: () => {}, roundTrip: () => 0, silence: () => 100 },
         traffic: { received: () => 0, unanswered: () => 0 }
       }
       const options = { ...host, username: "a", password: Redacted.make("a"), database: "a", connectTimeout: 500 }

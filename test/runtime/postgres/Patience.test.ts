@@ -77,3 +77,13 @@ describe("a statement to a database", () => {
       assert.deepStrictEqual(yield* Effect.flatten(Fiber.join(fiber)), Option.none())
     }))
 })
+
+describe("the shortest of the last round trips", () => {
+  it("ignores a pause of this process, and is unknown before so many", () => {
+    const patience = Patience.make()
+    for (const milliseconds of [600, 4000]) patience.observe(milliseconds)
+    assert.deepStrictEqual([2, 3].map(patience.roundTrip), [600, 0])
+    for (let more = 0; more < 9; more++) patience.observe(700)
+    assert.deepStrictEqual([1, 9, 10].map(patience.roundTrip), [700, 700, 700])
+  })
+})

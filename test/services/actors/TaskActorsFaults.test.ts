@@ -142,7 +142,7 @@ describe("during a fault of the store, the service", () => {
         stuck = uuid
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual(yield* statusOf(uuid), "pending")
-        assert.strictEqual(yield* sweeper.lastSweep, yield* monotonicMillis)
+        assert.strictEqual(yield* sweeper.lastProgress, yield* monotonicMillis)
         // Every 2 s by its actor and every minute by the sweep.
         assert.isBelow(attempts, 330)
         stuck = ""
