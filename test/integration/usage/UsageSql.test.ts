@@ -8,7 +8,6 @@ import { TaskEvent } from "../../../src/domain/Task.ts"
 import { fromMicros, now, plus } from "../../../src/domain/Timestamp.ts"
 import { BooksUsage } from "../../../src/services/store/BooksUsage.ts"
 import * as Migrations from "../../../src/services/store/Migrations.ts"
-import * as First from "../../../src/services/store/migrations/0001_schema.ts"
 import * as RevocationRepositorySql from "../../../src/services/store/RevocationRepositorySql.ts"
 import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
 import * as TaskStoreSql from "../../../src/services/store/TaskStoreSql.ts"
@@ -17,6 +16,7 @@ import { WebhooksPending } from "../../../src/services/store/WebhooksPending.ts"
 import * as UsageSql from "../../../src/services/usage/UsageSql.ts"
 import { UsageStore } from "../../../src/services/usage/UsageStore.ts"
 import * as Database from "../../kit/Database.ts"
+import { layerFirst } from "../../kit/firstSchema.ts"
 import { call, eventOf, stored } from "../../kit/StoredTasks.ts"
 import { contract } from "../../kit/usage/UsageContract.ts"
 import { layerFormats } from "../../kit/WebhookStoreContract.ts"
@@ -152,15 +152,12 @@ layer(
     }))
 })
 
-layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Database.layerUrl))))(
+layer(layerFirst)(
   "a database with wide rows in the outbox",
   (it) => {
     it.effect("keeps them", () =>
       Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
-        yield* sql`CREATE TABLE async_task_service_schema (owner text, version integer, migrated_at timestamptz DEFAULT now())`
-        yield* sql`INSERT INTO async_task_service_schema VALUES ('core', 1)`
-        yield* Effect.forEach(First.statements, (statement) => sql.unsafe(statement))
         yield* sql`INSERT INTO usage_outbox SELECT gen_random_uuid(), 'ann', 7, 'm', now(), 'completed', n = 1, 1, 2, 3, 4, 5, 6
           FROM generate_series(1, 2) n`
         yield* Layer.build(Migrations.layer())
