@@ -43,6 +43,7 @@ export default defineConfig({
           include: ["test/integration/**/*.test.ts"],
           exclude: [...long, ...browser, ...published],
           globalSetup: ["test/kit/globalSetup.ts"],
+          setupFiles: ["test/kit/failureLogs.ts"],
           isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000
@@ -53,6 +54,7 @@ export default defineConfig({
           name: "browser",
           include: browser,
           globalSetup: ["test/kit/globalSetup.ts"],
+          setupFiles: ["test/kit/failureLogs.ts"],
           isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000
@@ -63,6 +65,7 @@ export default defineConfig({
           name: "published",
           include: published,
           globalSetup: ["test/kit/globalSetup.ts"],
+          setupFiles: ["test/kit/failureLogs.ts"],
           isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000
@@ -73,6 +76,7 @@ export default defineConfig({
           name: "long",
           include: long,
           globalSetup: ["test/kit/globalSetup.ts"],
+          setupFiles: ["test/kit/failureLogs.ts"],
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 60_000

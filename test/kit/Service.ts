@@ -67,6 +67,21 @@ export interface Answer {
 }
 
 const running = new Set<Service>()
+/** Those that ran at some moment since the last call of `takeLogs`. */
+let watched = new Set<Service>()
+
+/** Lines of a log that a failed test shows of each service. */
+const shownLines = 40
+
+/** The end of the log of each service of this worker that ran since the last call. */
+export const takeLogs = (): ReadonlyArray<string> => {
+  const logs = Array.from(watched, ({ output, url }) => {
+    const lines = output.trimEnd().split("\n")
+    return [`The end of the log of ${url}:`, ...lines.slice(-shownLines)].join("\n")
+  })
+  watched = new Set(running)
+  return logs
+}
 // A process group of its own would survive a test run that ends without closing it.
 process.on("exit", () => running.forEach((service) => service.signal("SIGKILL")))
 
@@ -81,6 +96,7 @@ export class Service {
     process.stdout?.on("data", (chunk) => this.output += chunk)
     process.stderr?.on("data", (chunk) => this.output += chunk)
     running.add(this)
+    watched.add(this)
     process.once("exit", () => running.delete(this))
   }
 
