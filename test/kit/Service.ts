@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createServer } from "node:net"
 import * as path from "node:path"
+import { pause } from "./pause.ts"
 import { processEnvironment } from "./processEnvironment.ts"
 
 export const jwtSecret = "a secret of the tests, long enough for HS256"
@@ -46,7 +47,8 @@ export const freePort = async (): Promise<number> => {
 export const eventually = async <A>(
   poll: () => Promise<A>,
   until: (answer: A) => boolean,
-  timeout = 10_000
+  timeout = 10_000,
+  interval = 20
 ): Promise<A> => {
   const end = performance.now() + timeout
   for (;;) {
@@ -55,9 +57,13 @@ export const eventually = async <A>(
     if (performance.now() > end) {
       throw new Error(`not within ${timeout} ms; last: ${JSON.stringify(answer)?.slice(0, 2000)}`)
     }
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await new Promise((resolve) => setTimeout(resolve, interval))
   }
 }
+
+/** Milliseconds before which no service is ready, and between requests for its readiness: each costs as much as 1 % of a start. */
+const leastStart = 250
+const startPoll = 40
 
 export interface Answer {
   readonly status: number
@@ -127,7 +133,8 @@ export class Service {
     })
     const service = new Service(child, `http://127.0.0.1:${chosen}`)
     const isReady = () => fetch(service.url + readiness).then(({ status }) => status === 200, () => false)
-    await eventually(isReady, (ready) => ready || child.exitCode !== null, timeout).catch((error) => {
+    await Promise.race([pause(leastStart), once(child, "exit")])
+    await eventually(isReady, (ready) => ready || child.exitCode !== null, timeout, startPoll).catch((error) => {
       throw new Error(`${error.message}:\n${service.output}`)
     })
     if (child.exitCode !== null) throw new Error(`exited with ${child.exitCode}:\n${service.output}`)

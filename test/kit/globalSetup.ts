@@ -9,6 +9,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { execFileSync } from "node:child_process"
+import * as fs from "node:fs"
 import * as path from "node:path"
 import type { TestProject } from "vitest/node"
 import { extensionTables } from "../../src/runtime/loadedExtensions.ts"
@@ -35,6 +36,15 @@ const buildService = () => {
   return path.resolve(".vitest/bin")
 }
 
+/** Ends a service that its worker has left, with its children. */
+const endGroup = (pid: number) => {
+  try {
+    process.kill(-pid, "SIGKILL")
+  } catch {
+    // It has ended with its worker.
+  }
+}
+
 /** Only a database without connections can be copied. */
 const makeTemplate = Effect.fnUntraced(
   function*(server: Redacted.Redacted) {
@@ -54,6 +64,9 @@ const setup = async ({ provide }: TestProject) => {
   process.env["TEST_SERVICE"] ??= buildService()
   const scope = Scope.makeUnsafe()
   const directory = temporaryDirectory()
+  const shared = path.join(directory, "shared")
+  fs.writeFileSync(shared, "")
+  process.env["TEST_SHARED"] = shared
   const isPooled = process.env["POSTGRES_POOLER"] === "transaction"
   // Timeouts as an operator sets them behind a pooler, which refuses the service's own.
   const timeouts = isPooled ? ["statement_timeout=10s", "lock_timeout=5s"] : []
@@ -68,6 +81,7 @@ const setup = async ({ provide }: TestProject) => {
   provide("postgresUrl", Redacted.value(url))
   provide("poolerUrl", pooler?.url)
   return async () => {
+    for (const pid of fs.readFileSync(shared, "utf8").split("\n").filter(Boolean)) endGroup(Number(pid))
     await pooler?.close()
     await Effect.runPromise(Scope.close(scope, Exit.void))
     removeDirectory(directory)

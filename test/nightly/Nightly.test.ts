@@ -1,13 +1,12 @@
 /** What `npm run nightly` runs, and the page that it prints. */
 import * as fs from "node:fs"
 import { assert, describe, it } from "vitest"
-import config from "../../vitest.config.ts"
 import { pageOf } from "./page.ts"
 import { stagesOf } from "./stages.ts"
 
-const { scripts } = JSON.parse(fs.readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-  readonly scripts: Readonly<Record<string, string>>
-}
+const read = (file: string) => fs.readFileSync(new URL(`../../${file}`, import.meta.url), "utf8")
+
+const { scripts }: { readonly scripts: Readonly<Record<string, string>> } = JSON.parse(read("package.json"))
 
 const stages = stagesOf(20_261_127)
 
@@ -18,10 +17,8 @@ const commands = stages.map(({ command: [program, ...args] }) =>
 
 describe("a night", () => {
   it("runs scripts that exist, and every project of tests", () => {
-    assert.notInclude(commands, undefined)
-    const projects = (config.test?.projects ?? []).map((project) =>
-      (project as { readonly test: { readonly name: string } }).test.name
-    )
+    assert.isTrue(commands.every((command) => command !== undefined))
+    const projects = Array.from(read("vitest.config.ts").matchAll(/^ +name: "(\w+)"/gm), ([, name]) => name)
     assert.isAbove(projects.length, 5)
     for (const name of projects) {
       assert.isTrue(commands.some((command) => command?.includes(`--project ${name}`)), name)
@@ -33,7 +30,8 @@ describe("a night", () => {
       [...command, ...Object.values(env)].join(" ").includes("20261127")
     )
     assert.sameMembers(ofSeed.map(({ name }) => name), ["fuzz", "chaos"])
-    assert.include(stages.find(({ name }) => name === "simulate")?.command, String(20_261_127 * 3000))
+    const [simulation] = stages.filter(({ name }) => name === "simulate")
+    assert.include(simulation?.command ?? [], String(20_261_127 * 3000))
   })
 
   it("has one page, the seed first, with the command and the last lines of what failed", () => {
