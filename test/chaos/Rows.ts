@@ -78,7 +78,9 @@ export class Rows {
       if (isAsking) return
       isAsking = true
       const over = await this.#sql`SELECT sub, count(*)::int AS active FROM tasks
-        WHERE status IN ('pending', 'processing', 'interrupted') GROUP BY sub HAVING count(*) > 5`.catch(() => undefined)
+        WHERE status IN ('pending', 'processing', 'interrupted') GROUP BY sub HAVING count(*) > 5`.catch(() =>
+        undefined
+      )
       // The database may be away, but not all the time.
       if (over !== undefined) samples++
       for (const { active, sub } of over ?? []) recorder.broke("over limit", sub, `${active} active tasks`)
