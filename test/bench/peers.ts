@@ -305,6 +305,7 @@ for (let round = 1; round <= rounds; round++) {
     }
     const [killed, revived] = await kill(running)
     kills.set(contestant, [...(kills.get(contestant) ?? []), killed])
+    console.error(`round ${round}, ${contestant}, kill −9: ${killed.missing} of ${held} missing`)
     await revived.stop()
   }
 }
