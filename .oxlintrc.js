@@ -132,7 +132,7 @@ const overrides = [
   { files: ["test/**"], rules: { "eslint/no-await-in-loop": "off" } },
   {
     files: [
-      "test/{bench,package,generators,sdks,docs,examples,mutants}/**",
+      "test/{bench,package,generators,sdks,docs,examples,mutants,nightly}/**",
       "test/chaos/{main,webhooks}.ts",
       "test/simulation/{growth,main}.ts",
       "test/http/client/receivers/node.ts"

@@ -7,11 +7,43 @@ process.env["NODE_COMPILE_CACHE"] ??= `${import.meta.dirname}/node_modules/.cach
 /** Most suites wait for processes and the database: two cores are busy with four of them. */
 const maxWorkers = Math.max(4, availableParallelism() - 1)
 
-/** Suites that take half a minute, and those that measure a service under load. They run alone. */
+/** Suites that measure, or take half a minute. They run alone, at night. */
 const long = ["test/**/*.long.test.ts", "test/attack/**/*.test.ts"]
 
 /** Suites that look at pages in Chromium. */
 const browser = ["test/integration/console/**/*.test.ts", "test/integration/Docs.test.ts"]
+
+/**
+ * Suites that start many processes or wait for real time-outs: half of the time of all suites on Postgres. Every change passes them in
+ * `.ci/run`. What they prove in detail, faster suites touch: Restart, Outage, StartWaits, Cli, Service, CommitBatches.
+ */
+const slow = [
+  `test/integration/{${
+    [
+      "Alone",
+      "Cluster",
+      "DatabaseMonitor",
+      "DatabaseUrls",
+      "DeafNode",
+      "DevelopmentTokens",
+      "Home",
+      "IdleNode",
+      "KeyRotation",
+      "Logs",
+      "Membership",
+      "Observability",
+      "OpenSnapshot",
+      "Pipelines",
+      "Poolers",
+      "Readiness",
+      "SessionSettings",
+      "StartErrors",
+      "Uploads"
+    ].join(",")
+  }}.test.ts`,
+  "test/integration/operator/{LostCore,OperatorCluster}.test.ts",
+  "test/integration/schedules/ScheduleKit.test.ts"
+]
 
 /** Suites of what a user copies or installs: examples and clients. */
 const published = [
@@ -21,7 +53,7 @@ const published = [
 
 /**
  * `unit` runs in memory under TestClock; `integration` runs on a real Postgres that `test/kit/globalSetup.ts` starts once, and so
- * do `browser`, `published` and `long`, which are not part of `npm test`.
+ * do `slow`, `browser`, `published` and `long`, which are not part of `npm test`.
  */
 export default defineConfig({
   test: {
@@ -41,8 +73,20 @@ export default defineConfig({
         test: {
           name: "integration",
           include: ["test/integration/**/*.test.ts"],
-          exclude: [...long, ...browser, ...published],
+          exclude: [...long, ...slow, ...browser, ...published],
           globalSetup: ["test/kit/globalSetup.ts"],
+          setupFiles: ["test/kit/failureLogs.ts"],
+          isolate: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000
+        }
+      },
+      {
+        test: {
+          name: "slow",
+          include: slow,
+          globalSetup: ["test/kit/globalSetup.ts"],
+          setupFiles: ["test/kit/failureLogs.ts"],
           isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000
@@ -53,6 +97,7 @@ export default defineConfig({
           name: "browser",
           include: browser,
           globalSetup: ["test/kit/globalSetup.ts"],
+          setupFiles: ["test/kit/failureLogs.ts"],
           isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000
@@ -63,6 +108,7 @@ export default defineConfig({
           name: "published",
           include: published,
           globalSetup: ["test/kit/globalSetup.ts"],
+          setupFiles: ["test/kit/failureLogs.ts"],
           isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000
@@ -73,6 +119,7 @@ export default defineConfig({
           name: "long",
           include: long,
           globalSetup: ["test/kit/globalSetup.ts"],
+          setupFiles: ["test/kit/failureLogs.ts"],
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 60_000

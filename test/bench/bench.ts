@@ -56,7 +56,7 @@ export const startScript = async (script: string, environment: Readonly<Record<s
   })
   process.once("exit", () => child.kill())
   const url = `http://127.0.0.1:${port}`
-  await eventually(() => fetch(url + address).then(() => true, () => false), (isUp) => isUp)
+  await eventually(() => fetch(url + address).then(() => true, () => false), (isUp) => isUp, 60_000)
   return { url, pid: child.pid!, stop: () => child.kill() }
 }
 

@@ -8,16 +8,23 @@
  * path BullMQ is left out. CPU is that of the service and of its database; clients and the external core are not counted. Each
  * contestant first creates and polls for `warmUp` seconds, because V8 compiles for twenty seconds under this load: with 0 the
  * figures are those of a service that has just started. Compare ratios within one run only: all share the machine's cores. A
- * disk that stalls decides the p99 of 20 tasks/s.
+ * disk that stalls decides the p99 of 20 tasks/s. At last each contestant is killed (kill −9) with work on hand and started again.
+ *
+ * Prints the machine and the versions, medians, and the least and most of all rounds. `RESULTS=file.json` names the file of the raw
+ * results, `.bench/peers-DATE.json` by default.
  */
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
+import * as fs from "node:fs"
 import { Agent, request } from "node:http"
+import * as path from "node:path"
+import pg from "postgres"
 import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { freePort, mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
 import { median, quantile } from "../kit/statistics.ts"
 import { numbersOf, startScript } from "./bench.ts"
+import { linesOf, machine } from "./machine.ts"
 import { cpuOfProcess, cpuOfTree, peakMemory, resetPeakMemory } from "./processes.ts"
 
 const { rounds, seconds, warmUp } = numbersOf({ rounds: 3, seconds: 5, warmUp: 25 })
@@ -142,6 +149,8 @@ interface Running {
   /** The process id of the database. */
   readonly database: number
   readonly stop: () => unknown
+  /** Starts it again on its database, after it was killed. */
+  readonly again: () => Promise<Running>
 }
 
 let databases = 0
@@ -179,17 +188,25 @@ const startRedis = async () => {
 const start = async (contestant: Contestant): Promise<Running> => {
   if (contestant === "BullMQ") {
     const redis = await startRedis()
-    const shim = await startScript("queueShim.ts", { REDIS_URL: redis.url, QUEUE: contestant })
-    const stop = async () => {
-      shim.stop()
-      await redis.stop()
+    const run = async (): Promise<Running> => {
+      const shim = await startScript("queueShim.ts", { REDIS_URL: redis.url, QUEUE: contestant })
+      const stop = async () => {
+        shim.stop()
+        await redis.stop()
+      }
+      return { url: shim.url, pid: shim.pid, database: redis.pid, stop, again: run }
     }
-    return { url: shim.url, pid: shim.pid, database: redis.pid, stop }
+    return run()
   }
   const database = postgres.pid()
   const DATABASE_URL = await postgres.makeDatabase(`peers_${++databases}`)
   if (contestant === "graphile-worker" || contestant === "pg-boss") {
-    return { ...await startScript("queueShim.ts", { DATABASE_URL, QUEUE: contestant }), database }
+    const run = async (): Promise<Running> => ({
+      ...await startScript("queueShim.ts", { DATABASE_URL, QUEUE: contestant }),
+      database,
+      again: run
+    })
+    return run()
   }
   const core = contestant === "external core" ? await startScript("immediateCore.ts", {}) : undefined
   const settings = {
@@ -198,16 +215,59 @@ const start = async (contestant: Contestant): Promise<Running> => {
     LOG_LEVEL: "Warn",
     ...(core === undefined ? {} : { CORE_URL: core.url })
   }
-  const service = await Service.start(settings, undefined, command)
-  return {
-    url: service.url,
-    pid: service.process.pid!,
-    database,
-    stop: async () => {
-      await service.stop()
-      core?.stop()
+  const run = async (): Promise<Running> => {
+    const service = await Service.start(settings, undefined, command)
+    return {
+      url: service.url,
+      pid: service.process.pid!,
+      database,
+      stop: async () => {
+        await service.stop()
+        core?.stop()
+      },
+      again: run
     }
   }
+  return run()
+}
+
+/** Tasks that a contestant has acknowledged when it is killed, and the seconds after which those that have not completed are lost. */
+const held = 1000
+const patience = 60
+
+interface Kill {
+  /** Seconds from the kill until it answers again, and until all tasks that complete have completed. */
+  readonly answers: number
+  readonly completes: number
+  /** Acknowledged, and not completed in time. A deleted job counts as completed. */
+  readonly missing: number
+}
+
+const kill = async (running: Running): Promise<readonly [Kill, Running]> => {
+  const uuids = (await Promise.all(tokens.map(async (token, client) => {
+    const own: Array<readonly [token: string, uuid: string]> = []
+    for (let n = client; n < held; n += clients) own.push([token, await create(running.url, token)])
+    return own
+  }))).flat()
+  const killedAt = performance.now()
+  const since = () => (performance.now() - killedAt) / 1000
+  process.kill(running.pid, "SIGKILL")
+  const revived = await running.again()
+  const answers = since()
+  let completes = answers
+  let missing = 0
+  const end = Date.now() + patience * 1000
+  for (const [token, uuid] of uuids) {
+    const status = async () => (await call(revived.url, token, "GET", `/api/tasks/${uuid}`)).status
+    let isCompleted = await status() === "completed"
+    while (!isCompleted && Date.now() < end) {
+      await pause(pollInterval)
+      isCompleted = await status() === "completed"
+    }
+    if (isCompleted) completes = since()
+    else missing++
+  }
+  return [{ answers, completes, missing }, revived]
 }
 
 const measure = async ({ database, pid, url }: Running, load: Load): Promise<Result> => {
@@ -225,7 +285,14 @@ const measure = async ({ database, pid, url }: Running, load: Load): Promise<Res
   }
 }
 
+const admin = pg(postgres.url, { max: 1 })
+const [{ server_version } = { server_version: "" }] = await admin<[{ server_version: string }]>`SHOW server_version`
+await admin.end()
+const here = machine(server_version, ["effect", "graphile-worker", "pg-boss", "bullmq"])
+console.log(`${linesOf(here)}\n`)
+
 const results = new Map<string, Array<Result>>()
+const kills = new Map<Contestant, Array<Kill>>()
 for (let round = 1; round <= rounds; round++) {
   for (const contestant of present) {
     const running = await start(contestant)
@@ -236,7 +303,10 @@ for (let round = 1; round <= rounds; round++) {
       results.set(key, [...(results.get(key) ?? []), result])
       console.error(`round ${round}, ${contestant}, ${load}: ${result.perSecond.toFixed(0)}/s`)
     }
-    await running.stop()
+    const [killed, revived] = await kill(running)
+    kills.set(contestant, [...(kills.get(contestant) ?? []), killed])
+    console.error(`round ${round}, ${contestant}, kill −9: ${killed.missing} of ${held} missing`)
+    await revived.stop()
   }
 }
 
@@ -244,15 +314,17 @@ console.log(`Medians of ${rounds} alternating rounds, ${seconds} s each; ${clien
 for (const load of loads) {
   console.log(`\n${load}`)
   console.log(
-    "                   tasks/s  of graphile   p50 ms   p99 ms  CPU ms/task: service  database   sum   RSS MiB"
+    "                   tasks/s  least to most  of graphile   p50 ms   p99 ms  CPU ms/task: service  database   sum   RSS MiB"
   )
   const of = (contestant: Contestant, field: keyof Result) =>
     median((results.get(`${load}\n${contestant}`) ?? []).map((result) => result[field]))
   for (const contestant of present) {
+    const each = (results.get(`${load}\n${contestant}`) ?? []).map(({ perSecond }) => perSecond)
     const [service, database] = [of(contestant, "service"), of(contestant, "database")]
     console.log([
       contestant.padEnd(16),
       of(contestant, "perSecond").toFixed(0).padStart(9),
+      `${Math.min(...each).toFixed(0)} to ${Math.max(...each).toFixed(0)}`.padStart(14),
       (of(contestant, "perSecond") / of("graphile-worker", "perSecond")).toFixed(2).padStart(12),
       of(contestant, "p50").toFixed(1).padStart(8),
       of(contestant, "p99").toFixed(1).padStart(8),
@@ -263,5 +335,21 @@ for (const load of loads) {
     ].join(" "))
   }
 }
+console.log(`\nkill −9 with ${held} acknowledged tasks, the worst of ${rounds} rounds`)
+console.log("                 answers after s  all done after s  not done after a minute")
+for (const contestant of present) {
+  const worst = (field: keyof Kill) => Math.max(...(kills.get(contestant) ?? []).map((each) => each[field]))
+  console.log([
+    contestant.padEnd(16),
+    worst("answers").toFixed(1).padStart(15),
+    worst("completes").toFixed(1).padStart(17),
+    String(worst("missing")).padStart(24)
+  ].join(" "))
+}
+const file = process.env["RESULTS"] ?? `.bench/peers-${here.at.replaceAll(":", "")}.json`
+fs.mkdirSync(path.dirname(path.resolve(file)), { recursive: true })
+const raw = { ...here, rounds, seconds, warmUp, results: Object.fromEntries(results), kills: Object.fromEntries(kills) }
+fs.writeFileSync(file, `${JSON.stringify(raw, undefined, 2)}\n`)
+console.log(`\nRaw results: ${file}`)
 await postgres.stop()
 process.exit()

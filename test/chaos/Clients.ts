@@ -2,8 +2,9 @@
  * Persistent clients: they retry each request with one idempotency key until it succeeds, and follow tasks to the end.
  */
 import { randomUUID } from "node:crypto"
-import { pause, upTo } from "../kit/pause.ts"
+import { pause } from "../kit/pause.ts"
 import { internalToken, mint } from "../kit/Service.ts"
+import { upTo } from "./chance.ts"
 import { type Plan, textOf } from "./Plan.ts"
 import { type Expectation, Recorder, type TaskAnswer } from "./Recorder.ts"
 import { faulty, type Target } from "./Target.ts"

@@ -1,8 +1,9 @@
 /** A core that follows each task's plan. It retries every report, and can report out of order, twice and late. */
 import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
-import { pause, upTo } from "../kit/pause.ts"
+import { pause } from "../kit/pause.ts"
 import { report, ScriptedCore, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
+import { happens, shuffled, upTo } from "./chance.ts"
 import type { Gate } from "./Gate.ts"
 import { type Plan, planOf } from "./Plan.ts"
 import { Recorder } from "./Recorder.ts"
@@ -40,7 +41,7 @@ export class Core extends ScriptedCore {
 
   override onStop = (runId: string) => {
     // Some stop requests fail at the first attempt.
-    if (Math.random() < 0.2) return 503
+    if (happens(0.2)) return 503
     this.recorder.stopped.add(runId)
     return 202
   }
@@ -69,7 +70,7 @@ export class Core extends ScriptedCore {
       if (Math.floor(plan.number / 2) % 2 === 0) return 503
       await gate.pass(run.task_id)
     }
-    if (plan.pace > 0 && Math.random() < 0.05) return 503
+    if (plan.pace > 0 && happens(0.05)) return 503
     // The node has closed the connection, so the run is not accepted.
     if (response.destroyed) return 503
     if (!this.#begun.has(run.run_id)) {
@@ -110,7 +111,7 @@ export class Core extends ScriptedCore {
   }
 
   async #reportGarbled(run: StartedRun, events: ReadonlyArray<Event>) {
-    const twice = [...events, ...events].toSorted(() => Math.random() - 0.5)
+    const twice = shuffled([...events, ...events])
     await Promise.all(twice.map((event) => this.#report(run, event)))
     void pause(300).then(() => twice.map((event) => this.#report(run, event)))
     return true

@@ -1,6 +1,7 @@
 /** A mixed load of all actions of users, core and target, without held tasks, for a soak test. */
 import { randomUUID } from "node:crypto"
-import { pause, upTo } from "../kit/pause.ts"
+import { pause } from "../kit/pause.ts"
+import { happens, upTo } from "./chance.ts"
 import type { Batch, Plan } from "./Plan.ts"
 import type { World } from "./World.ts"
 
@@ -12,7 +13,7 @@ export const mix = async ({ clients, rows }: World): Promise<Batch> => {
     gate: id,
     number: 0,
     hold: null,
-    interrupts: Math.random() < 0.3,
+    interrupts: happens(0.3),
     ends: "well",
     pace: 500
   })

@@ -1,6 +1,6 @@
 /** A webhook target that holds deliveries at a gate; without a gate it is slow and faulty like real ones. */
-import { upTo } from "../kit/pause.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
+import { happens, upTo } from "./chance.ts"
 import type { Gate } from "./Gate.ts"
 import { Recorder } from "./Recorder.ts"
 
@@ -32,7 +32,7 @@ export class Target extends WebhookTarget {
       }
       await upTo(slowest)
       // Only first attempts fail, so that every delivery ends soon.
-      if (gateId === faulty && this.recorder.posts.get(id)?.length === 1 && Math.random() < failing) {
+      if (gateId === faulty && this.recorder.posts.get(id)?.length === 1 && happens(failing)) {
         return response.writeHead(500).end()
       }
       response.writeHead(204).end()

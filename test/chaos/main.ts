@@ -9,20 +9,23 @@ import * as fs from "node:fs"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { partOf } from "../docs/markdown.ts"
+import { dateSeed } from "../kit/thorough.ts"
 import { boundOf } from "./bounds.ts"
 import { isKept, type Outcome, runCell } from "./cell.ts"
+import { seedChance } from "./chance.ts"
 import { type Fault, faults } from "./Faults.ts"
 import { stages } from "./Plan.ts"
 import { type State, states } from "./States.ts"
 import { tableOf } from "./table.ts"
 import { makeWorld } from "./World.ts"
 
-const usage = `usage: npm run chaos -- [--fault F]… [--state S]… [--rounds N] [--nodes N] [--write]
+const usage = `usage: npm run chaos -- [--fault F]… [--state S]… [--rounds N] [--nodes N] [--seed N] [--write]
 
   --fault   ${faults.join(", ")}; all by default
   --state   ${states.join(", ")}; all but mixed by default
   --rounds  of each cell; 1 by default
   --nodes   processes of the service; 2 by default
+  --seed    of the plans of tasks, core and target; that of the date by default
   --write   writes the table into test/README.md; takes the whole matrix
 
 A line of JSON for each cell goes to stdout, progress and what was broken to stderr. Fails when a\npromise was broken, or tasks went on too late.`
@@ -52,6 +55,7 @@ const readArguments = () => {
         state: { type: "string", multiple: true },
         rounds: { type: "string", default: "1" },
         nodes: { type: "string", default: "2" },
+        seed: { type: "string", default: dateSeed() },
         write: { type: "boolean", default: false },
         help: { type: "boolean", default: false }
       }
@@ -68,6 +72,9 @@ if (values.help) {
 }
 const rounds = count("rounds", values.rounds, 100_000)
 const size = count("nodes", values.nodes, 16)
+const seed = count("seed", values.seed, Number.MAX_SAFE_INTEGER)
+seedChance(seed)
+console.error(`seed ${seed}`)
 const chosenFaults: ReadonlyArray<Fault> = chosen("fault", faults, values.fault ?? faults)
 const chosenStates: ReadonlyArray<State> = chosen("state", states, values.state ?? stages)
 if (values.write && (values.fault ?? values.state) !== undefined) wrong("--write takes the whole matrix")

@@ -56,12 +56,19 @@ const roots = [
   "Usage"
 ]
 
-const keywords = /^(from|for|is|in|class|import|global|pass|return|with|not|and|or)$/
+const keywords = new Set(
+  `False None True and as assert async await break class continue def del elif else except finally for from global if import in is
+  lambda nonlocal not or pass raise return try while with yield`.split(/\s+/)
+)
+
+/** Whether a class may have a field of the name. */
+const isName = (name: string) => /^[A-Za-z_]\w*$/.test(name) && !keywords.has(name)
 
 const docstring = (text: string | undefined, indent: string): ReadonlyArray<string> => {
   if (text === undefined) return []
   const lines = [""]
-  for (const word of text.replaceAll("\\", "\\\\").replaceAll(/\bnull\b/gi, "None").split(/\s+/)) {
+  const escaped = text.replaceAll("\\", "\\\\").replaceAll(/"(?=""|$)/g, `\\"`)
+  for (const word of escaped.replaceAll(/\bnull\b/gi, "None").split(/\s+/)) {
     const line = `${lines.at(-1)} ${word}`.trim()
     if (line.length > 108) lines.push(word)
     else lines[lines.length - 1] = line
@@ -77,11 +84,18 @@ const pascal = (name: string) => name.replaceAll(/(?:^|_)(\w)/g, (_, letter) => 
 
 const nameOf = ($ref: string) => $ref.split("/").at(-1) ?? ""
 
+/** The type of some JSON values. Python has no literal type of a number with a fraction. */
+export const literalOf = (values: ReadonlyArray<unknown>): string => {
+  if (values.some((value) => typeof value === "number" && !Number.isSafeInteger(value))) return "float"
+  const named = new Map<unknown, string>([[true, "True"], [false, "False"], [null, "None"]])
+  return `Literal[${values.map((value) => named.get(value) ?? JSON.stringify(value)).join(", ")}]`
+}
+
 /** The annotation of a schema. An object without a name of its own gets that of its place. */
 const typeOf = (schema: Node, place: string, list = "List"): string => {
   const { $ref, additionalProperties, anyOf, enum: values, items, properties, type } = schema
   if ($ref !== undefined) return define(nameOf($ref))
-  if (values !== undefined) return `Literal[${values.map((value: unknown) => JSON.stringify(value)).join(", ")}]`
+  if (values !== undefined) return literalOf(values)
   // A union without the type of all others can be told apart by `type`.
   if (anyOf !== undefined) {
     const known = anyOf.filter((member: Node) => nameOf(member["$ref"] ?? "") !== "UnknownOutput")
@@ -112,23 +126,25 @@ const classOf = (name: string, base: string, fields: ReadonlyArray<Field>, descr
     ...docstring(description, "    ")
   ])
   const head = docstring(description, "    ")
-  return [`class ${name}(${base}):`, ...head, ...(head.length === 0 ? [] : [""]), ...body]
+  const empty = head.length === 0 && body.length === 0 ? ["    pass"] : []
+  return [`class ${name}(${base}):`, ...head, ...(head.length === 0 ? [] : [""]), ...body, ...empty]
 }
 
-/** Names such as `from` are no names of Python, but keys of a dictionary. */
+/** An annotation as a text, which may be of a type that is defined later. */
+const quoted = (type: string) => /['\\]/.test(type) ? JSON.stringify(type) : `"${type.replaceAll("\"", "'")}"`
+
+/** Keys such as `from` are no names of Python. */
 const callOf = (name: string, fields: ReadonlyArray<Field>, isTotal: boolean) => [
   `${name} = TypedDict(`,
   `    "${name}",`,
   "    {",
-  ...fields.map(({ name, type }) =>
-    `        "${name}": ${/^(\w+)$/.test(type) ? type : `"${type.replaceAll("\"", "'")}"`},`
-  ),
+  ...fields.map(({ name, type }) => `        ${JSON.stringify(name)}: ${/^\w+$/.test(type) ? type : quoted(type)},`),
   "    },",
   ...(isTotal ? [] : ["    total=False,"]),
   ")"
 ]
 
-const typedDict = (name: string, { description, properties, required = [] }: Node): ReadonlyArray<string> => {
+export const typedDict = (name: string, { description, properties, required = [] }: Node): ReadonlyArray<string> => {
   const list = bodies.includes(name) ? "Sequence" : "List"
   const fields = Object.entries<Node>(properties).map(([key, schema]): Field => ({
     name: key,
@@ -138,15 +154,19 @@ const typedDict = (name: string, { description, properties, required = [] }: Nod
   const [needed = [], optional = []] = [true, false].map((isNeeded) =>
     fields.filter((field) => required.includes(field.name) === isNeeded)
   )
-  const isCall = fields.some((field) => keywords.test(field.name))
-  const base = optional.length === 0 || needed.length === 0 ? name : `_${name}`
-  const first = isCall
-    ? callOf(base, needed.length === 0 ? optional : needed, needed.length > 0)
-    : base === name
-    ? classOf(name, needed.length === 0 ? "TypedDict, total=False" : "TypedDict", fields, description)
-    : classOf(base, "TypedDict", needed)
-  if (base === name) return isCall ? [...first, ...docstring(description, "")] : first
-  return [...first, "", "", ...classOf(name, `${base}, total=False`, optional, description)]
+  const isClass = (some: ReadonlyArray<Field>) => some.every((field) => isName(field.name))
+  if (optional.length === 0 || needed.length === 0) {
+    return isClass(fields)
+      ? classOf(name, needed.length === 0 ? "TypedDict, total=False" : "TypedDict", fields, description)
+      : [...callOf(name, fields, needed.length > 0), ...docstring(description, "")]
+  }
+  const base = `_${name}`
+  const whole = (bases: string, own: ReadonlyArray<Field>) => ["", "", ...classOf(name, bases, own, description)]
+  const first = isClass(needed) ? classOf(base, "TypedDict", needed) : callOf(base, needed, true)
+  if (isClass(optional)) return [...first, ...whole(`${base}, total=False`, optional)]
+  if (isClass(needed)) return [...callOf(base, optional, false), ...whole(base, needed)]
+  const other = `_Optional${name}`
+  return [...first, "", "", ...callOf(other, optional, false), ...whole(`${base}, ${other}`, [])]
 }
 
 /** Returns the name. */

@@ -2,7 +2,7 @@
 import * as fs from "node:fs"
 import { assert, describe, it } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { type OpenDatabase, openEmptyDatabase } from "../kit/databases.ts"
 import { runHere } from "../kit/runToEnd.ts"
 import { complete, report, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
@@ -139,7 +139,7 @@ const runMoment = async (service: Service) => {
 describe("limits, acceptance deadlines and retries of webhooks are on time", () => {
   for (const CLUSTER of ["off", "on"]) {
     it.concurrent(`on two nodes whose wall clocks are 3 s apart, CLUSTER=${CLUSTER}`, async () => {
-      const database = await openDatabase()
+      const database = await openEmptyDatabase()
       const start = async (error: number) =>
         startWrong(database, error, { CLUSTER, CLUSTER_PORT: String(await freePort()) })
       const nodes = [await start(3000), await start(0)]
@@ -159,7 +159,7 @@ describe("limits, acceptance deadlines and retries of webhooks are on time", () 
   }
 
   it.concurrent("on a node whose wall clock steps back one hour while it runs", async () => {
-    const database = await openDatabase()
+    const database = await openEmptyDatabase()
     const { service, set } = await startWrong(database, 0)
     const before = await begin([service])
     set(-3_600_000)
@@ -174,7 +174,7 @@ describe("limits, acceptance deadlines and retries of webhooks are on time", () 
 
 describe("limits, deadlines and retries follow the database's clock", () => {
   it.concurrent("a second after a machine was suspended for an hour", async () => {
-    const database = await openDatabase()
+    const database = await openEmptyDatabase()
     const setDatabase = await shiftClock(database)
     const { service, set } = await startWrong(database, 0)
     const created = await service.create(token, "x", { max_execution_time: 3600 })
@@ -191,7 +191,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
   })
 
   it.concurrent("soon after a failover to another server, and by the last offset during an outage", async () => {
-    const database = await openDatabase()
+    const database = await openEmptyDatabase()
     const setDatabase = await shiftClock(database)
     const proxy = await Proxy.before(database.url)
     const { service } = await startWrong({ ...database, url: proxy.urlOf(database.url) }, 3000)
@@ -211,7 +211,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
   })
 
   it.concurrent("from the next sample after it is set back one hour", async () => {
-    const database = await openDatabase()
+    const database = await openEmptyDatabase()
     const setDatabase = await shiftClock(database)
     const first = await startWrong(database, 0)
     await setDatabase(-3_600_000)

@@ -2,10 +2,10 @@ import { assert, describe, it, onTestFinished } from "vitest"
 import { diagnose } from "../kit/runToEnd.ts"
 import { mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
 const [app, admin, stranger] = ["https://app.example", "http://localhost:5173", "https://stranger.example"]
-const system = await use(startSystem())
+const system = await sharedSystem()
 const directory = useDirectory()
 const token = await mint("cors")
 

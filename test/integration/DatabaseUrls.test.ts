@@ -14,7 +14,7 @@ import * as DatabaseClient from "../../src/runtime/postgres/DatabaseClient.ts"
 import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
 import { parse } from "../../src/runtime/postgres/DatabaseUrl.ts"
 import { Proxy } from "../chaos/Proxy.ts"
-import { openDatabase } from "../kit/databases.ts"
+import { openEmptyDatabase } from "../kit/databases.ts"
 import { diagnose } from "../kit/runToEnd.ts"
 import { eventually, freePort, internalToken, jwtSecret, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
@@ -153,7 +153,7 @@ describe("sslmode", () => {
   it.live("of a URL with a schema leads to it", () =>
     Effect.gen(function*() {
       const database = yield* Effect.acquireRelease(
-        Effect.promise(() => openDatabase(server.url)),
+        Effect.promise(() => openEmptyDatabase(server.url)),
         ({ close }) => Effect.promise(close)
       )
       yield* Effect.promise(() => database.query(`CREATE SCHEMA "My app"`))
@@ -162,7 +162,7 @@ describe("sslmode", () => {
     }))
 
   it("that does not verify is named by one warning at start, and by doctor", async () => {
-    const database = await use(openDatabase(server.url), onTestFinished)
+    const database = await use(openEmptyDatabase(server.url), onTestFinished)
     const { pathname } = new URL(database.url)
     // Resolves to this machine, but is none of its addresses.
     const env = {
@@ -219,7 +219,9 @@ describe("hosts", () => {
       const { proxy, url } = yield* Proxy.scoped(inject("postgresUrl"))
       // One role with one password on both servers.
       const role = { name: "failover", password: "p" }
-      const [primary, standby] = yield* Effect.promise(() => Promise.all([openDatabase(), openDatabase(server.url)]))
+      const [primary, standby] = yield* Effect.promise(() =>
+        Promise.all([openEmptyDatabase(), openEmptyDatabase(server.url)])
+      )
       for (const { query } of [primary, standby]) {
         yield* Effect.promise(() => query(`CREATE ROLE ${role.name} SUPERUSER LOGIN PASSWORD '${role.password}'`))
       }

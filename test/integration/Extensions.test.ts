@@ -2,10 +2,9 @@
 import { assert, describe, it } from "vitest"
 import { complete, interrupt as interruptRun, report, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
-import { use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
-const system = await use(startSystem())
+const system = await sharedSystem()
 const { service } = system
 
 const body = (text: string) => ({ assistant_id: 1, input: [{ type: "text", text }] })

@@ -1,6 +1,6 @@
 /**
- * Valid requests generated from the schemas, and invalid ones that break one rule each. `FUZZ_CASES` sets their number,
- * `FUZZ_SEED` repeats a run. A failure prints the rule, the smallest request that shows it, and the seed.
+ * Valid requests generated from the schemas, and invalid ones that break one rule each. `FUZZ_CASES` sets their number, and
+ * `FUZZ_SEED` chooses others, as each night does. A failure prints the rule, the smallest request that shows it, and the seed.
  */
 import { Arbitrary, Effect } from "effect"
 import { assert, describe, it } from "vitest"
@@ -16,8 +16,8 @@ import { World } from "../kit/fuzz/World.ts"
 import { mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 
-const seed = process.env["FUZZ_SEED"] ?? String(Date.now())
-const cases = Number(process.env["FUZZ_CASES"] ?? 1000)
+const seed = process.env["FUZZ_SEED"] ?? "1"
+const cases = Number(process.env["FUZZ_CASES"] ?? 300)
 const rules = [...fieldRules, ...textRules, ...queryRules, ...headerRules, ...pathRules]
 const totalWeight = rules.reduce((sum, { weight = 1 }) => sum + weight, 0)
 

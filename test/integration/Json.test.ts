@@ -5,10 +5,10 @@ import { report, type StartedRun } from "../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
 import { eventually, internalToken, mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
 const target = await use(new WebhookTarget().listen())
-const system = await use(startSystem({ WEBHOOK_ALLOW_PRIVATE: "true" }))
+const system = await sharedSystem()
 const { service } = system
 
 const send = async (path: string, token: string, body: string) => {

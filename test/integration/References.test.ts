@@ -3,10 +3,9 @@ import { assert, describe, it } from "vitest"
 import { deleted, referring } from "../kit/referring.ts"
 import { complete, interrupt, type StartedRun } from "../kit/ScriptedCore.ts"
 import { eventually, mint } from "../kit/Service.ts"
-import { use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
-const system = await use(startSystem())
+const system = await sharedSystem()
 const { core, runOf, service } = system
 const { away, ended, remove, rerun, storedBytes } = referring(system)
 

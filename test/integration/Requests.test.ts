@@ -4,10 +4,9 @@ import * as Limits from "../../src/domain/Limits.ts"
 import { callRpc } from "../kit/callRpc.ts"
 import { complete, interrupt } from "../kit/ScriptedCore.ts"
 import { type Answer, mint } from "../kit/Service.ts"
-import { use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
-const { runOf, service } = await use(startSystem())
+const { runOf, service } = await sharedSystem()
 
 const input = [{ type: "text", text: "x" }]
 const create = async (token: string, more: object = {}): Promise<string> =>
@@ -93,7 +92,7 @@ describe("GET /api/tasks?q= and ?include=excerpt", () => {
 
 describe("POST /api/tasks/{uuid}/rerun", () => {
   it("creates a task with the request of a live or ended task, and replaces fields of it", async () => {
-    const token = await mint("again")
+    const token = await mint("asks again")
     const turn = { output: [], messages: [{ role: "tool", content: 1 }], metadata: {} }
     const uuid = await create(token, {
       turns: [turn],

@@ -3,9 +3,9 @@ import { assert, describe, it } from "vitest"
 import { operations, pathFor } from "../kit/operations.ts"
 import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
-const system = await use(startSystem())
+const system = await sharedSystem()
 const { service } = system
 const other = await use(Service.start(system.settings))
 

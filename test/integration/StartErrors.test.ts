@@ -6,7 +6,7 @@ import * as http from "node:http"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
-import { openDatabase } from "../kit/databases.ts"
+import { openEmptyDatabase } from "../kit/databases.ts"
 import { diagnose, type Ended, runHere, runToEnd } from "../kit/runToEnd.ts"
 import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
@@ -14,7 +14,7 @@ import { startPostgres } from "../kit/standalone.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 
 const directory = useDirectory()
-const database = await use(openDatabase())
+const database = await use(openEmptyDatabase())
 // As Postgres 15 and later do.
 await database.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
 
@@ -108,7 +108,7 @@ describe("a role that may not migrate tables in a later schema of its search_pat
   it("is reported with the schema in which it lacks the right", async () => {
     const { drop, role, url } = await addRole([])
     onTestFinished(async () => void await drop())
-    const own = await use(openDatabase(), onTestFinished)
+    const own = await use(openEmptyDatabase(), onTestFinished)
     assert.strictEqual((await runHere(["migrate"], await settings({ DATABASE_URL: own.url }))).code, 0)
     await own.query("DELETE FROM async_task_service_versions")
     await own.query("CREATE SCHEMA app")
@@ -156,7 +156,7 @@ describe("a database", () => {
   it.each(["async_task_service_schema", "async_task_service_migrations"])(
     "that was made before the first release, with the ledger %s, is refused and left as it is",
     async (ledger) => {
-      const own = await use(openDatabase(), onTestFinished)
+      const own = await use(openEmptyDatabase(), onTestFinished)
       await own.query(`CREATE TABLE ${ledger} (owner text, version integer)`)
       // A current one by its numbers.
       await own.query(`INSERT INTO ${ledger} SELECT 'core', generate_series(1, 10)`)
@@ -169,7 +169,7 @@ describe("a database", () => {
   )
 
   it("with a trigger of an extension that this version does not have is refused with the statement that drops it", async () => {
-    const own = await use(openDatabase(), onTestFinished)
+    const own = await use(openEmptyDatabase(), onTestFinished)
     assert.strictEqual((await runHere(["migrate"], await settings({ DATABASE_URL: own.url }))).code, 0)
     await own.query(`CREATE FUNCTION gone() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
     const add = (name: string) =>
@@ -215,7 +215,7 @@ describe("a database", () => {
   })
 
   it("whose next migration DATABASE_DIRECT_URL would create in another schema is reported before it", async () => {
-    const own = await use(openDatabase(), onTestFinished)
+    const own = await use(openEmptyDatabase(), onTestFinished)
     const shadowed = {
       DATABASE_URL: own.directUrl,
       DATABASE_DIRECT_URL: `${own.directUrl}?options=-csearch_path%3Dapp,public`
@@ -247,7 +247,7 @@ describe("a database", () => {
   it("that is a standby is reported, and the primary among several hosts is used", async () => {
     const server = await startPostgres()
     onTestFinished(server.stop)
-    const standby = await use(openDatabase(server.url), onTestFinished)
+    const standby = await use(openEmptyDatabase(server.url), onTestFinished)
     const role = `role_${randomBytes(6).toString("hex")}`
     for (const { query } of [database, standby]) await query(`CREATE ROLE ${role} SUPERUSER LOGIN PASSWORD 'p'`)
     onTestFinished(async () => void await database.query(`DROP ROLE ${role}`))

@@ -109,9 +109,12 @@ describe("a webhook", () => {
     await verifyWebhook({ body: third!.body, headers: third!.headers, secret })
     const missing = await service.call("POST", `/api/tasks/${uuid}/deliveries/${uuid}-99/redeliver`, token)
     assert.strictEqual(missing.status, 404)
+    const begun = performance.now()
     const flood = await Promise.all(Array.from({ length: 80 }, () => again({ callback_secret: secret })))
     const refused = flood.find(({ status }) => status === 429)
-    assert.isAtMost(flood.filter(({ status }) => status === 202).length, 75)
+    // One more for each second that passes.
+    const allowed = 60 + Math.ceil((performance.now() - begun) / 1000)
+    assert.isAtMost(flood.filter(({ status }) => status === 202).length, allowed)
     assert.isDefined(refused)
     assert.match(refused!.headers.get("retry-after") ?? "", /^\d+$/)
     assert.deepStrictEqual(Object.keys(refused!.body), ["message", "code"])

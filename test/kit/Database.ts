@@ -1,4 +1,4 @@
-/** A new, migrated database on the Postgres of the test run, dropped when the suite ends. */
+/** New databases on the Postgres of the test run, dropped when the suite ends: copies of one that is migrated, and empty ones. */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -13,8 +13,11 @@ export class DatabaseUrl
   extends Context.Service<DatabaseUrl, Redacted.Redacted>()("async-task-service/test/kit/Database/DatabaseUrl")
 {}
 
-/** An empty database on the server of `base`, dropped when the scope closes. */
-export const makeDatabase = Effect.fnUntraced(function*(base: string) {
+/** The migrated database that `globalSetup` makes. */
+export const template = "migrated"
+
+/** A database on the server of `base`, dropped when the scope closes. It is empty, or a copy of the template. */
+export const makeDatabase = Effect.fnUntraced(function*(base: string, copyOf?: string) {
   const name = `test_${randomUUID().replaceAll("-", "")}`
   // A client for each statement: once idle for a minute, a client of the scope that closes opens no new connection and hangs.
   const administer = (statement: string) =>
@@ -23,7 +26,7 @@ export const makeDatabase = Effect.fnUntraced(function*(base: string) {
       Effect.scoped
     )
   yield* Effect.acquireRelease(
-    administer(`CREATE DATABASE ${name}`),
+    administer(`CREATE DATABASE ${name}${copyOf === undefined ? "" : ` TEMPLATE ${copyOf}`}`),
     () => Effect.orDie(administer(`DROP DATABASE ${name} WITH (FORCE)`))
   )
   const url = new URL(base)
@@ -31,9 +34,13 @@ export const makeDatabase = Effect.fnUntraced(function*(base: string) {
   return Redacted.make(url.href)
 })
 
-export const layerUrl = Layer.effect(DatabaseUrl, Effect.suspend(() => makeDatabase(inject("postgresUrl")))).pipe(
-  Layer.provide(Reactivity.layer)
-)
+const layerUrlOf = (copyOf?: string) =>
+  Layer.effect(DatabaseUrl, Effect.suspend(() => makeDatabase(inject("postgresUrl"), copyOf))).pipe(
+    Layer.provide(Reactivity.layer)
+  )
+
+/** An empty database. */
+export const layerUrl = layerUrlOf()
 
 /** The URL of a database through the pooler of the test run, if there is one. */
 export const pooledUrl = (url: Redacted.Redacted) => {
@@ -61,5 +68,5 @@ export const layerLive = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, 
 export const layerMigrations = Layer.fresh(Migrations.layer(extensionTables))
 
 export const layer: Layer.Layer<SqlClient.SqlClient | PgClient.PgClient | DatabaseUrl> = layerLive(
-  layerMigrations.pipe(Layer.provideMerge(layerClient), Layer.provideMerge(layerUrl), Layer.orDie)
+  layerClient.pipe(Layer.provideMerge(layerUrlOf(template)), Layer.orDie)
 )

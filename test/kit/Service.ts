@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createServer } from "node:net"
 import * as path from "node:path"
+import { pause } from "./pause.ts"
 import { processEnvironment } from "./processEnvironment.ts"
 
 export const jwtSecret = "a secret of the tests, long enough for HS256"
@@ -46,7 +47,8 @@ export const freePort = async (): Promise<number> => {
 export const eventually = async <A>(
   poll: () => Promise<A>,
   until: (answer: A) => boolean,
-  timeout = 10_000
+  timeout = 10_000,
+  interval = 20
 ): Promise<A> => {
   const end = performance.now() + timeout
   for (;;) {
@@ -55,9 +57,13 @@ export const eventually = async <A>(
     if (performance.now() > end) {
       throw new Error(`not within ${timeout} ms; last: ${JSON.stringify(answer)?.slice(0, 2000)}`)
     }
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await new Promise((resolve) => setTimeout(resolve, interval))
   }
 }
+
+/** Milliseconds before which no service is ready, and between requests for its readiness: each costs as much as 1 % of a start. */
+const leastStart = 250
+const startPoll = 40
 
 export interface Answer {
   readonly status: number
@@ -67,6 +73,21 @@ export interface Answer {
 }
 
 const running = new Set<Service>()
+/** Those that ran at some moment since the last call of `takeLogs`. */
+let watched = new Set<Service>()
+
+/** Lines of a log that a failed test shows of each service. */
+const shownLines = 40
+
+/** The end of the log of each service of this worker that ran since the last call. */
+export const takeLogs = (): ReadonlyArray<string> => {
+  const logs = Array.from(watched, ({ output, url }) => {
+    const lines = output.trimEnd().split("\n")
+    return [`The end of the log of ${url}:`, ...lines.slice(-shownLines)].join("\n")
+  })
+  watched = new Set(running)
+  return logs
+}
 // A process group of its own would survive a test run that ends without closing it.
 process.on("exit", () => running.forEach((service) => service.signal("SIGKILL")))
 
@@ -81,6 +102,7 @@ export class Service {
     process.stdout?.on("data", (chunk) => this.output += chunk)
     process.stderr?.on("data", (chunk) => this.output += chunk)
     running.add(this)
+    watched.add(this)
     process.once("exit", () => running.delete(this))
   }
 
@@ -111,7 +133,8 @@ export class Service {
     })
     const service = new Service(child, `http://127.0.0.1:${chosen}`)
     const isReady = () => fetch(service.url + readiness).then(({ status }) => status === 200, () => false)
-    await eventually(isReady, (ready) => ready || child.exitCode !== null, timeout).catch((error) => {
+    await Promise.race([pause(leastStart), once(child, "exit")])
+    await eventually(isReady, (ready) => ready || child.exitCode !== null, timeout, startPoll).catch((error) => {
       throw new Error(`${error.message}:\n${service.output}`)
     })
     if (child.exitCode !== null) throw new Error(`exited with ${child.exitCode}:\n${service.output}`)

@@ -1,4 +1,5 @@
 /** The system of most integration tests: the service as a process on its own database, with a scripted core. */
+import * as fs from "node:fs"
 import { type OpenDatabase, openDatabase } from "./databases.ts"
 import { ScriptedCore } from "./ScriptedCore.ts"
 import { Service } from "./Service.ts"
@@ -12,6 +13,19 @@ export interface System {
   readonly runOf: ScriptedCore["run"]
   readonly close: () => Promise<void>
 }
+
+let shared: Promise<System> | undefined
+
+/**
+ * The system of this worker for suites whose users are their own, and that neither stop or configure its service nor count what it does.
+ * It ends with the worker.
+ */
+export const sharedSystem = () =>
+  shared ??= startSystem({ WEBHOOK_ALLOW_PRIVATE: "true" }).then((system) => {
+    // `globalSetup` ends it: a worker may be killed.
+    fs.appendFileSync(process.env["TEST_SHARED"] ?? "", `${system.service.process.pid}\n`)
+    return system
+  })
 
 /** `main` is the file that Node runs: the service or a variant of it. */
 export const startSystem = async (

@@ -3,7 +3,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
-import { makeDatabase, pooledUrl } from "./Database.ts"
+import { makeDatabase, pooledUrl, template } from "./Database.ts"
 
 export interface OpenDatabase {
   readonly url: string
@@ -15,12 +15,11 @@ export interface OpenDatabase {
   readonly close: () => Promise<void>
 }
 
-/** On the server of the test run unless `base` is the URL of another. */
-export const openDatabase = async (base = inject("postgresUrl")): Promise<OpenDatabase> => {
+const open = async (base: string, copyOf?: string): Promise<OpenDatabase> => {
   const scope = Scope.makeUnsafe()
   const [url, sql] = await Effect.runPromise(
     Effect.gen(function*() {
-      const made = yield* makeDatabase(base)
+      const made = yield* makeDatabase(base, copyOf)
       return [made, yield* PgClient.make({ url: made, maxConnections: 2 })] as const
     }).pipe(Scope.provide(scope), Effect.provide(Reactivity.layer))
   )
@@ -31,3 +30,9 @@ export const openDatabase = async (base = inject("postgresUrl")): Promise<OpenDa
     close: () => Effect.runPromise(Scope.close(scope, Exit.void))
   }
 }
+
+/** A migrated database on the server of the test run. */
+export const openDatabase = () => open(inject("postgresUrl"), template)
+
+/** On the server of the test run unless `base` is the URL of another. */
+export const openEmptyDatabase = (base = inject("postgresUrl")) => open(base)

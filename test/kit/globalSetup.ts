@@ -1,14 +1,21 @@
 /**
- * One real Postgres for a whole run of the integration tests; each suite makes a database of its own in it. The service is bundled
+ * One real Postgres for a whole run of the integration tests; each suite makes a database of its own in it, most as a copy of one that is
+ * migrated here. The service is bundled
  * once, as for the package, because from the sources each of its hundreds of starts takes twice the time.
  * TEST_SERVICE names a bundle that exists; a run of suites that start no service needs none, so any text will do. POSTGRES_BINARIES
  * selects other binaries than the installed ones, and POSTGRES_POOLER=transaction connects through PgBouncer.
  */
-import { Effect, Exit, Redacted, Scope } from "effect"
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Exit, Layer, Redacted, Scope } from "effect"
+import { Reactivity } from "effect/reactivity"
 import { execFileSync } from "node:child_process"
+import * as fs from "node:fs"
 import * as path from "node:path"
 import type { TestProject } from "vitest/node"
+import { extensionTables } from "../../src/runtime/loadedExtensions.ts"
 import * as EmbeddedPostgres from "../../src/runtime/postgres/EmbeddedPostgres.ts"
+import * as Migrations from "../../src/services/store/schema/Migrations.ts"
+import { template } from "./Database.ts"
 import { removeDirectory, temporaryDirectory } from "./directories.ts"
 import { startPgBouncer } from "./PgBouncer.ts"
 
@@ -29,22 +36,52 @@ const buildService = () => {
   return path.resolve(".vitest/bin")
 }
 
+/** Ends a service that its worker has left, with its children. */
+const endGroup = (pid: number) => {
+  try {
+    process.kill(-pid, "SIGKILL")
+  } catch {
+    // It has ended with its worker.
+  }
+}
+
+/** Only a database without connections can be copied. */
+const makeTemplate = Effect.fnUntraced(
+  function*(server: Redacted.Redacted) {
+    const admin = yield* PgClient.make({ url: server, maxConnections: 1 })
+    yield* admin.unsafe(`CREATE DATABASE ${template}`)
+    const url = Object.assign(new URL(Redacted.value(server)), { pathname: `/${template}` }).href
+    yield* Effect.scoped(
+      Layer.build(Layer.provide(Migrations.layer(extensionTables), PgClient.layer({ url: Redacted.make(url) })))
+    )
+  },
+  Effect.scoped,
+  Effect.provide(Reactivity.layer)
+)
+
 const setup = async ({ provide }: TestProject) => {
   // Inherited by the workers, which start after this.
   process.env["TEST_SERVICE"] ??= buildService()
   const scope = Scope.makeUnsafe()
   const directory = temporaryDirectory()
+  const shared = path.join(directory, "shared")
+  fs.writeFileSync(shared, "")
+  process.env["TEST_SHARED"] = shared
   const isPooled = process.env["POSTGRES_POOLER"] === "transaction"
   // Timeouts as an operator sets them behind a pooler, which refuses the service's own.
   const timeouts = isPooled ? ["statement_timeout=10s", "lock_timeout=5s"] : []
-  const settings = ["shared_preload_libraries=pg_stat_statements", ...timeouts]
+  // No suite crashes this server: what is not synchronized to the disk costs it half as many writes.
+  const isForgetful = ["fsync=off", "full_page_writes=off", "max_wal_size=4GB"]
+  const settings = ["shared_preload_libraries=pg_stat_statements", ...timeouts, ...isForgetful]
   const { url } = await Effect.runPromise(
     Scope.provide(EmbeddedPostgres.start(directory, settings, process.env["POSTGRES_BINARIES"]), scope)
   )
+  await Effect.runPromise(makeTemplate(url))
   const pooler = isPooled ? await startPgBouncer(Redacted.value(url), "transaction") : undefined
   provide("postgresUrl", Redacted.value(url))
   provide("poolerUrl", pooler?.url)
   return async () => {
+    for (const pid of fs.readFileSync(shared, "utf8").split("\n").filter(Boolean)) endGroup(Number(pid))
     await pooler?.close()
     await Effect.runPromise(Scope.close(scope, Exit.void))
     removeDirectory(directory)

@@ -3,7 +3,7 @@ import { execFile, type ExecFileException, execFileSync } from "node:child_proce
 import * as fs from "node:fs"
 
 /** `PYTHON` overrides it. */
-const python = process.env["PYTHON"] ?? (fs.existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3")
+export const python = process.env["PYTHON"] ?? (fs.existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3")
 
 const succeeds = (args: ReadonlyArray<string>) => {
   try {

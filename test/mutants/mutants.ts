@@ -6,7 +6,7 @@ export interface Mutant {
   /** Occurs once in the file. */
   readonly from: string
   readonly to: string
-  readonly by: readonly [project: "unit" | "integration", file: string, title?: string]
+  readonly by: readonly [project: "unit" | "integration" | "slow", file: string, title?: string]
 }
 
 type Place = readonly [name: string, from: string, to: string, by: Mutant["by"]]
@@ -20,6 +20,8 @@ const integration = (file: string, title?: string) =>
   title === undefined
     ? ["integration", `test/integration/${file}`] as const
     : ["integration", `test/integration/${file}`, title] as const
+
+const slow = (file: string, title: string) => ["slow", `test/integration/${file}`, title] as const
 
 const withoutIssue = "moment of issue"
 
@@ -53,7 +55,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a run of a revoked token may complete",
       `new Set(["Accepted", "Progressed", "Interrupted", "Completed"])`,
       `new Set(["Accepted", "Progressed", "Interrupted"])`,
-      unit("services/store/TaskStoreMemory.test.ts")
+      unit("services/store/tasks/TaskStoreMemory.test.ts")
     ]
   ],
   "src/domain/TaskChange.ts": [
@@ -416,7 +418,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a success before the last byte counts",
       `Effect.filterOrFail(() => state.step === "closed",`,
       `Effect.filterOrFail(() => state.step !== "opening",`,
-      integration("Uploads.test.ts", "before the end of the file")
+      slow("Uploads.test.ts", "before the end of the file")
     ]
   ],
   "src/domain/FileFormat.ts": [

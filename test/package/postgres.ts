@@ -72,6 +72,8 @@ const runSuites = (
     "--project",
     "integration",
     "--project",
+    "slow",
+    "--project",
     "published",
     ...reporters,
     ...suites

@@ -1,9 +1,10 @@
 /** A slice of `npm run simulate`. */
 import { assert, describe, it } from "vitest"
+import { amount } from "../kit/thorough.ts"
 import { mutations } from "./Mutations.ts"
 import { simulate } from "./simulate.ts"
 
-const slice = 30
+const slice = amount(10, 100)
 
 describe("simulation", () => {
   it(`finds no violation in ${slice} seeds`, async () => {
@@ -11,7 +12,7 @@ describe("simulation", () => {
       const { timeline, violation } = await simulate(seed)
       assert.isUndefined(violation, `seed ${seed}\n${violation && timeline()}`)
     }
-  })
+  }, 600_000)
 
   it("finds a planted bug: the long suites plant the others", async () => {
     const { violation } = await simulate(1, mutations["a missing fence: events of earlier runs are applied"])

@@ -2,7 +2,7 @@
  * The statements of operators. The keys of a page are read along one index, newest first, from the position of the page before;
  * filters that the index lacks apply to the rows examined. The last of them is returned as well, when there may be more.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { TaskHead } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import {
@@ -89,20 +89,22 @@ export const tasksLike = query(
   ORDER BY uuid DESC LIMIT $4::int`
 )
 
-/** What a `FoundTask` has besides the head. */
-const foundColumns = `${columnsOf(["createdAt", "completedAt", "callbackUrl"])}, ${shortError} AS error,
+/** The columns of a `TaskHead` and a `FoundTask`, whose fields decide what is read. */
+const foundColumns = `${
+  columnsOf(Struct.keys({ ...TaskHead.fields, ...Struct.omit(FoundTask.fields, ["error", "pendingTools"]) }))
+}, ${shortError} AS error,
   CASE WHEN octet_length(pending_tool_calls) <= ${readToolCalls.longest} THEN left(pending_tool_calls, ${readToolCalls.begin}) END
     AS "pendingTools"`
 
 export const tasksById = query(
   FoundTask,
-  `SELECT ${headColumns}, ${foundColumns} FROM tasks WHERE uuid = ANY($1::uuid[])`
+  `SELECT ${foundColumns} FROM tasks WHERE uuid = ANY($1::uuid[])`
 )
 
 const Bytes = Schema.NullOr(Schema.Int)
 const detailRows = query(
   Schema.Struct({ ...FoundTask.fields, ...TaskHead.fields, requestBytes: Bytes, turnBytes: Bytes }),
-  `SELECT ${headColumns}, ${foundColumns},
+  `SELECT ${foundColumns},
     (SELECT octet_length(request) FROM task_requests WHERE task_uuid = uuid) AS "requestBytes",
     (SELECT octet_length(turn) FROM task_turns WHERE task_uuid = uuid) AS "turnBytes"
   FROM tasks WHERE uuid = $1`

@@ -12,7 +12,6 @@ const system = await use(startSystem({ TOKEN_URL: issuer.url, TOKEN_URL_TOKEN: "
 const { service } = system
 
 const task = { assistant_id: 1, input: [{ type: "text", text: "Fire" }] }
-const hourly = { type: "cron", cron: "0 * * * *", task }
 
 interface ScheduleBody {
   readonly id: string
@@ -54,11 +53,21 @@ const schedulerOf = async (sub: string = `fires-${randomUUID()}`, claims = {}) =
   }
 }
 
-/** Moves the next moment of a schedule into the past. */
-const moveTo = (id: string, moment: Date) =>
-  system.database.query(
+const nudge = await mint("nudges")
+
+/** Moves the next moment of a schedule into the past. The service does not know of it, and searches when it saves another schedule. */
+const moveTo = async (id: string, moment: Date) => {
+  await system.database.query(
     `UPDATE schedules SET next_at = '${moment.toISOString()}', due_at = '${moment.toISOString()}' WHERE id = '${id}'`
   )
+  const { status } = await service.call("PUT", "/api/schedules/by-key/nudge", nudge, {
+    type: "once",
+    delay: 86_400,
+    name: randomUUID(),
+    task
+  })
+  assert.include([200, 201], status)
+}
 
 /** Moves the runs of a schedule an hour back, so that its moment can come again. */
 const ageRuns = (id: string) =>
@@ -66,8 +75,13 @@ const ageRuns = (id: string) =>
     `UPDATE schedule_runs SET scheduled_for = scheduled_for - interval '1 hour' WHERE schedule_id = '${id}'`
   )
 
-/** The beginning of the hour, some hours ago. */
-const hourAgo = (hours: number) => new Date(Math.floor(Date.now() / 3_600_000 - hours) * 3_600_000)
+/** A schedule of every hour, at a minute that is half an hour away: no run of the tests crosses one of its moments. */
+const minute = (new Date().getUTCMinutes() + 30) % 60
+const hourly = { type: "cron", cron: `${minute} * * * *`, task }
+
+/** The latest moment of it, or one of an hour some hours before. */
+const hourAgo = (hours: number) =>
+  new Date(Math.floor(Date.now() / 3_600_000 - minute / 60 - hours) * 3_600_000 + minute * 60_000)
 
 describe("a schedule that fires once", () => {
   it("makes an ordinary task at its moment, and ends", async () => {

@@ -1,4 +1,4 @@
-/** Bodies of schedules: valid ones of random fields, and ones that break a single rule. `FUZZ_SEED` repeats a run. */
+/** Bodies of schedules: valid ones of random fields, and ones that break a single rule. `FUZZ_SEED` chooses others, as each night does. */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "vitest"
 import { mint } from "../../kit/Service.ts"
@@ -6,7 +6,7 @@ import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
 import { Dice } from "../../simulation/Dice.ts"
 
-const seed = Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)
+const seed = Number(process.env["FUZZ_SEED"] ?? 1)
 const cases = Number(process.env["FUZZ_CASES"] ?? 120)
 const { service } = await use(startSystem({ TOKEN_URL: "http://127.0.0.1:9" }))
 

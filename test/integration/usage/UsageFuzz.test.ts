@@ -1,4 +1,4 @@
-/** Queries of usage: valid ones of random parameters, and ones that break a single rule. `FUZZ_SEED` repeats a run. */
+/** Queries of usage: valid ones of random parameters, and ones that break a single rule. `FUZZ_SEED` chooses others, as each night does. */
 import { randomUUID } from "node:crypto"
 import { assert, it } from "vitest"
 import { internalToken, mint } from "../../kit/Service.ts"
@@ -6,7 +6,7 @@ import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
 import { Dice } from "../../simulation/Dice.ts"
 
-const seed = Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)
+const seed = Number(process.env["FUZZ_SEED"] ?? 1)
 const cases = Number(process.env["FUZZ_CASES"] ?? 200)
 const { database, service } = await use(startSystem())
 

@@ -4,6 +4,7 @@ import { assert, describe, it } from "vitest"
 import * as CronExpression from "../../../src/services/schedules/CronExpression.ts"
 import * as Rhythm from "../../../src/services/schedules/Rhythm.ts"
 import * as TimeZone from "../../../src/services/schedules/TimeZone.ts"
+import { amount } from "../../kit/thorough.ts"
 
 interface Croner {
   nextRun(after: Date): Date | null
@@ -122,7 +123,7 @@ const momentOf = (random: Random) => Date.parse("2024-01-01") + random(8 * 365 *
 
 describe("properties", () => {
   it("agrees with croner in UTC, is strictly later and matches the expression", () => {
-    for (let seed = 0; seed < 10_000; seed++) {
+    for (let seed = 0; seed < amount(2000, 10_000); seed++) {
       const random = randomOf(seed)
       const text = expressionOf(random)
       const after = momentOf(random)
@@ -147,7 +148,7 @@ describe("properties", () => {
       ["2026-04-04T15:00Z", "2026-10-03T15:30Z"],
       ["2026-09-06T04:00Z", "2026-04-05T03:00Z"]
     ]
-    for (let seed = 0; seed < 4000; seed++) {
+    for (let seed = 0; seed < amount(1000, 4000); seed++) {
       const random = randomOf(seed)
       const zone = zones[seed % 4]!
       const after = Date.parse(changes[seed % 4]![random(2)]!) + (random(3000) - 1500) * 60_000
@@ -211,9 +212,10 @@ describe("refused expressions", () => {
   for (const text of refused) {
     it(`refuses ${text.slice(0, 30)} with a reason in less than a millisecond`, () => {
       CronExpression.parse(text)
-      const started = performance.now()
+      const before = process.threadCpuUsage()
       for (let run = 0; run < 20; run++) CronExpression.parse(text)
-      assert.isBelow((performance.now() - started) / 20, 1)
+      const { system, user } = process.threadCpuUsage(before)
+      assert.isBelow((system + user) / 1000 / 20, 1)
       const parsed = CronExpression.parse(text)
       assert.isTrue(Result.isFailure(parsed))
       if (Result.isFailure(parsed)) assert.match(parsed.failure, /\w{3} .*\w/)

@@ -26,7 +26,7 @@ describe("a webhook", () => {
         const post = yield* Queue.take(core.posts)
         assert.notProperty(post.headers, "x-signature")
         assert.notProperty(post.headers, "webhook-signature")
-        yield* TestClock.adjust("1 hour")
+        yield* TestClock.adjust("10 minutes")
         assert.strictEqual(yield* Queue.size(core.posts), 0)
       })))
 
@@ -34,7 +34,7 @@ describe("a webhook", () => {
     withTarget(() => Effect.delay(Effect.succeed(500), "3 seconds"), (core) =>
       Effect.gen(function*() {
         const uuid = yield* complete(core)
-        yield* TestClock.adjust("1 hour")
+        yield* TestClock.adjust("10 minutes")
         const posts = yield* Queue.takeAll(core.posts)
         assert.strictEqual(posts.length, 5)
         const gaps = posts.slice(1).map(({ at }, index) => (at - (posts[index] as Post).at) / 1_000_000 - 3)
@@ -55,7 +55,7 @@ describe("a webhook", () => {
       (core) =>
         Effect.gen(function*() {
           const uuid = yield* complete(core)
-          yield* TestClock.adjust("1 hour")
+          yield* TestClock.adjust("10 minutes")
           assert.strictEqual(yield* Queue.size(core.posts), 2)
           const webhooks = yield* Webhooks
           const [delivery] = yield* webhooks.ofTask(ann.principal, uuid)
@@ -77,7 +77,7 @@ describe("a webhook", () => {
       (core) =>
         Effect.gen(function*() {
           const uuid = yield* complete(core)
-          yield* TestClock.adjust("1 hour")
+          yield* TestClock.adjust("10 minutes")
           const webhooks = yield* Webhooks
           const [delivery] = yield* webhooks.ofTask(ann.principal, uuid)
           assert.deepStrictEqual(delivery?.attempts.map(({ error }) => error), ["redirected", "not_sent", null])
@@ -264,7 +264,7 @@ describe("a draining node", () => {
         yield* TestClock.adjust("1 second")
         assert.isDefined(drained.pollUnsafe())
         assert.strictEqual(yield* stateOf(uuid), "delivered")
-        yield* TestClock.adjust("1 hour")
+        yield* TestClock.adjust("10 minutes")
         assert.strictEqual(yield* Queue.size(core.posts), 0)
       })))
 })

@@ -1,8 +1,9 @@
 /** Schedules on nodes that are killed between claim and create. `SEEDS=2000` runs more than the share of every test run. */
 import { assert, describe, it } from "vitest"
+import { amount } from "../../kit/thorough.ts"
 import { planted, simulate } from "./simulate.ts"
 
-const seeds = Number(process.env["SEEDS"] ?? 40)
+const seeds = Number(process.env["SEEDS"] ?? amount(10, 500))
 
 describe("schedules on nodes that die", () => {
   it("make exactly one task of each moment", { timeout: 1_800_000 }, async () => {
