@@ -77,6 +77,7 @@ class CoreGroup extends HttpApiGroup.make("core").add(
           description: "The run is not the task's current one, or the task has ended: stop the run.",
           example: {
             message: "The run is not the task's current one, or the task has ended: stop it.",
+            code: "run_superseded",
             status: "canceled"
           }
         }

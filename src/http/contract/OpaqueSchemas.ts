@@ -57,7 +57,10 @@ const outputSchemas: Node = {
 }
 
 export const opaqueSchemas: Node = {
-  ApiError: object("Why the request failed.", { message: text("The problem in words.") }, ["message"]),
+  ApiError: object("Why the request failed.", {
+    message: text("The problem in words."),
+    code: text("A stable word for the problem, as in `too_many_active_tasks`. More may be added.")
+  }, ["message", "code"]),
   JsonObject: { type: "object", description: "Any JSON object.", additionalProperties: true },
   ...outputSchemas,
   ConversationItem: {
