@@ -38,7 +38,8 @@ describe("GET /", () => {
     for (const init of [{ headers: { accept: "application/json" } }, { method: "POST", headers: html }]) {
       const unknown = await fetch(service.url, init)
       assert.deepStrictEqual([unknown.status, await unknown.json()], [404, {
-        message: "There is nothing at this address."
+        message: "There is nothing at this address.",
+        code: "not_found"
       }])
     }
   })

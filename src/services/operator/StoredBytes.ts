@@ -73,7 +73,8 @@ export class StoredBytesStore extends Context.Service<StoredBytesStore, {
 const largestUser = gauge({
   name: "task.storage.largest_user",
   unit: "bytes",
-  meaning: "bytes of requests and turns that the largest user keeps, counted in the background",
+  meaning:
+    "bytes of requests and turns that the largest user keeps, as last counted in the background; 0 before the first count",
   labels: []
 })
 
@@ -178,6 +179,7 @@ export const make = (maximum: number | undefined) => {
       return due.length
     })
 
+    largestUser.set(0)
     yield* Worker.make({
       name: "the count of stored bytes",
       interval,
