@@ -1,8 +1,9 @@
 /**
  * The files of `src` that one task executes, from POST to the delivered webhook, and not an idle service of the same seconds:
- * `node test/bench/walk.ts`. Each with its calls; the functions are counted by V8.
+ * `npm run bench:walk`. Each with its calls; the functions are counted by V8. It fails when the walk in the page of the services lacks one.
  */
 import * as path from "node:path"
+import { steps } from "../docs/walk.ts"
 import { LoopbackServer } from "../kit/LoopbackServer.ts"
 import { complete } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, mint, Service } from "../kit/Service.ts"
@@ -92,6 +93,13 @@ const idle = await calls()
 const walk = [...busy].filter(([file, count]) => count >= 20 && !((idle.get(file) ?? 0) > count / 2)).toSorted()
 for (const [file, count] of walk) console.log(`${String(Math.round(count / 20)).padStart(6)}  ${file}`)
 console.log(`${walk.length} files, ${walk.reduce((sum, [, count]) => sum + count, 0) / 20} calls a task`)
+const named = new Set(steps().flat())
+/** The walk is that of the core. */
+const ofExtensions =
+  /^src\/(?:services|http)\/(?:schedules|usage|operator|facades|openai|mcp|a2a)\/|^src\/domain\/Usage\.ts$/
+const missing = walk.map(([file]) => file).filter((file) => !named.has(file) && !ofExtensions.test(file))
+for (const file of missing) console.log(`not in the walk of src/services/README.md: ${file}`)
+if (missing.length > 0) process.exitCode = 1
 socket.close()
 await receiver.close()
 await service.stop()
