@@ -1,7 +1,7 @@
 /**
- * Timers without fibers: a binary heap and one worker that sleeps until the earliest timer is due, so that a task that waits for hours
- * and a request that waits for a second cost an entry each. Replaced and cleared entries stay in the heap until they reach the top, or
- * until they outnumber the live ones and the heap is rebuilt.
+ * Timers without fibers: one worker sleeps until the earliest is due. Those of moments, which mostly come, are in a binary heap: replaced
+ * and cleared entries stay in it until they reach the top, or until they outnumber the live ones and the heap is rebuilt. Those of
+ * waits, which mostly end before, are in a set.
  */
 import { Clock, Duration, Effect, Latch, Option, type Scope } from "effect"
 import { fromNanos, monotonicMillisOf, type Timestamp } from "../../domain/Timestamp.ts"
@@ -10,7 +10,7 @@ import * as Worker from "./Worker.ts"
 
 interface Timer<Id> {
   readonly id: Id
-  readonly at: number
+  readonly at: Timestamp
 }
 
 const push = <Id>(heap: Array<Timer<Id>>, timer: Timer<Id>): void => {
@@ -45,13 +45,23 @@ const pop = <Id>(heap: Array<Timer<Id>>): void => {
 /** Stale heap entries that are tolerated in addition to one for each live timer, before the heap is rebuilt. */
 const staleBound = 1024
 
-/** `present` is the time in a unit of which `perMilli` make a millisecond. `name` is the worker's. */
-const makeQueue = Effect.fnUntraced(function*<Id>(
-  name: string,
-  present: () => number,
-  perMilli: number,
+export interface Moments<Id> {
+  /** Sets the timer of `id`, and replaces the one it had. */
+  readonly set: (id: Id, at: Timestamp) => void
+  readonly clear: (id: Id) => void
+  /** The moment of the earliest timer. */
+  readonly next: () => Timestamp | undefined
+}
+
+/**
+ * Timers of moments. Calls `onDue` with each id whose timer is due, in the order of their moments. The timer is already removed by
+ * then.
+ */
+export const make = Effect.fnUntraced(function*<Id>(
   onDue: (id: Id) => Effect.Effect<void>
-) {
+): Effect.fn.Return<Moments<Id>, never, Scope.Scope> {
+  const clock = yield* Clock.Clock
+  const present = () => fromNanos(clock.currentTimeNanosUnsafe())
   const timers = new Map<Id, Timer<Id>>()
   let heap: Array<Timer<Id>> = []
   const sooner = Latch.makeUnsafe()
@@ -78,13 +88,15 @@ const makeQueue = Effect.fnUntraced(function*<Id>(
     // A pause of a fraction of a millisecond would end before the moment.
     return next === undefined
       ? Duration.infinity
-      : Duration.millis(Math.max(0, Math.ceil((next.at - present()) / perMilli)))
+      : Duration.millis(Math.max(0, Math.ceil((next.at - present()) / 1000)))
   })
-  yield* Worker.make({ name, runOnce: takeDue, interval: untilNext, wake: sooner })
+  yield* Worker.make({ name: "the timer queue", runOnce: takeDue, interval: untilNext, wake: sooner })
+  // A pause is a duration, so a step of the clock changes the time that is left: wait again.
+  const node = Option.getOrUndefined(yield* Effect.serviceOption(NodeClock))
+  if (node !== undefined) yield* node.onStep(() => sooner.openUnsafe())
 
   return {
-    sooner,
-    set: (id: Id, at: number): void => {
+    set: (id, at) => {
       const timer = { id, at }
       timers.set(id, timer)
       push(heap, timer)
@@ -94,54 +106,60 @@ const makeQueue = Effect.fnUntraced(function*<Id>(
       }
       if (heap[0] === timer) sooner.openUnsafe()
     },
-    clear: (id: Id): void => void timers.delete(id),
-    next: (): number | undefined => earliest()?.at
+    clear: (id) => void timers.delete(id),
+    next: () => earliest()?.at
   }
 })
 
-export interface Moments<Id> {
-  /** Sets the timer of `id`, and replaces the one it had. */
-  readonly set: (id: Id, at: Timestamp) => void
-  readonly clear: (id: Id) => void
-  /** The moment of the earliest timer. */
-  readonly next: () => Timestamp | undefined
+interface Wait {
+  /** In milliseconds of the monotonic clock. */
+  readonly deadline: number
+  /** Emptied at the end, because V8's sets keep former members alive for a while. */
+  onOverdue: () => void
 }
 
-/**
- * Timers of moments. Calls `onDue` with each id whose timer is due, in the order of their moments. The timer is already removed by
- * then.
- */
-export const make = Effect.fnUntraced(function*<Id>(
-  onDue: (id: Id) => Effect.Effect<void>
-): Effect.fn.Return<Moments<Id>, never, Scope.Scope> {
-  const clock = yield* Clock.Clock
-  const present = () => fromNanos(clock.currentTimeNanosUnsafe())
-  const { clear, next, set, sooner } = yield* makeQueue("the timer queue", present, 1000, onDue)
-  // A pause is a duration, so a step of the clock changes the time that is left: wait again.
-  const node = Option.getOrUndefined(yield* Effect.serviceOption(NodeClock))
-  if (node !== undefined) yield* node.onStep(() => sooner.openUnsafe())
-  return { set, clear, next: next as Moments<Id>["next"] }
-})
+const nothing = () => {}
 
-/** Timeouts on the monotonic clock. `name` is the worker's, as in "the timeout of webhooks". */
+/**
+ * Timeouts of waits that nearly always end in time, on the monotonic clock. A wait is an entry of a set and dies young: in a heap it
+ * would stay until the old generation is collected. `name` is the worker's, as in "the timeout of webhooks".
+ */
 export const makeTimeouts = Effect.fnUntraced(function*(name: string) {
   const clock = yield* Clock.Clock
-  const present = () => monotonicMillisOf(clock)
-  const { clear, set } = yield* makeQueue(
+  const waits = new Set<Wait>()
+  const sooner = Latch.makeUnsafe()
+  /** No wait is overdue before this moment. It is kept when its wait has ended, so that short waits seldom wake the worker. */
+  let checkAt = Infinity
+
+  const check = Effect.sync(() => {
+    const present = monotonicMillisOf(clock)
+    if (present < checkAt) return
+    checkAt = Infinity
+    for (const wait of waits) {
+      if (wait.deadline > present) checkAt = Math.min(checkAt, wait.deadline)
+      else if (waits.delete(wait)) wait.onOverdue()
+    }
+  })
+  yield* Worker.make({
     name,
-    present,
-    1,
-    (wait: { onOverdue: () => void }) => Effect.sync(() => wait.onOverdue())
-  )
+    runOnce: check,
+    // A timer of a fraction of a millisecond would end before the deadline.
+    interval: Effect.sync(() => Duration.millis(Math.ceil(checkAt - monotonicMillisOf(clock)))),
+    wake: sooner
+  })
+
   return {
     /** Begins a wait of at most `timeout` milliseconds. Returns how to end it. */
     begin: (timeout: number, onOverdue: () => void): () => void => {
-      const wait = { onOverdue }
-      set(wait, present() + timeout)
+      const wait: Wait = { deadline: monotonicMillisOf(clock) + timeout, onOverdue }
+      waits.add(wait)
+      if (wait.deadline < checkAt) {
+        checkAt = wait.deadline
+        sooner.openUnsafe()
+      }
       return () => {
-        // Its entry stays in the heap for a while.
-        wait.onOverdue = () => {}
-        clear(wait)
+        wait.onOverdue = nothing
+        waits.delete(wait)
       }
     }
   }

@@ -281,13 +281,20 @@ const make = Effect.gen(function*() {
   const receive = yield* makeReceive
   const digest = yield* Digest.Digest
 
+  const attemptUnchecked = Effect.fnUntraced(function*<A>(
+    kind: BodyKind<A>,
+    request: HttpServerRequest.HttpServerRequest,
+    holder: string
+  ) {
+    const received = yield* receive(kind, request, holder)
+    const outcome = yield* Effect.result(decode(kind, received))
+    return { outcome, found: received.scanner.found, bytes: received.bytes }
+  })
+
   const attempt = Effect.fnUntraced(function*<A>(kind: BodyKind<A>, request: HttpServerRequest.HttpServerRequest) {
     const { check, holder } = yield* CurrentToken
-    const attempted = yield* Effect.result(Effect.gen(function*() {
-      const received = yield* receive(kind, request, holder)
-      const outcome = yield* Effect.result(decode(kind, received))
-      return { outcome, found: received.scanner.found, bytes: received.bytes }
-    }))
+    // A generator function made for each request would keep the request until the old generation is collected.
+    const attempted = yield* Effect.result(attemptUnchecked(kind, request, holder))
     yield* check
     return yield* Effect.fromResult(attempted)
   })
