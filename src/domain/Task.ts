@@ -20,7 +20,7 @@ export type RunId = typeof RunId.Type
 export const TaskStatus = Schema.Literals(["pending", "processing", "interrupted", "completed", "failed", "canceled"])
 export type TaskStatus = typeof TaskStatus.Type
 
-/** What an extension reads from the turn of an event, as JSON. It is stored with the event. */
+/** JSON that an extension reads from the turn of an event. It is stored with the event. */
 const report = Schema.optional(Schema.NullOr(Schema.String))
 
 /** Everything that can happen to a task after its creation. */

@@ -11,7 +11,7 @@ export interface TaskChange {
   readonly pendingToolCalls: OpaqueJson | null
   /** The new turn; null keeps the present one, so that partial output survives. */
   readonly turn: OpaqueJson | null
-  /** What an extension reads from the turn, as JSON. */
+  /** JSON that an extension reads from the turn. */
   readonly report: string | null
   /** The core's state, sent back on resume; undefined keeps the present one. */
   readonly coreState: OpaqueJson | null | undefined

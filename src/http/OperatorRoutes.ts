@@ -1,4 +1,4 @@
-/** What extensions with routes for operators share: how operators are known, and bounds of searches on an extension's own connections. */
+/** Parts that extensions with routes for operators share: the identity of an operator, and bounds of searches on own connections. */
 import { Context, Duration, Effect } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import { StoreUnavailable } from "../domain/StoreUnavailable.ts"

@@ -19,7 +19,7 @@ import {
 
 const defaultDepth = 1000
 
-// What the next byte may be. Between tokens:
+// States: each names the bytes that may follow. Between tokens:
 const start = 0
 const value = 1
 const valueOrEnd = 2
@@ -58,9 +58,9 @@ export class Scanner {
   #isObject = false
   #depth = 0
   #state = start
-  /** Where scanning goes on: at `size`, or in front of something that is not whole. */
+  /** The index at which scanning continues: `size`, or the begin of something that is not whole. */
   #index = 0
-  /** Where the last token began. */
+  /** The index of the last token's first byte. */
   #start = 0
   #isName = false
   #hasEscapes = false
@@ -82,12 +82,12 @@ export class Scanner {
     return this.#objects.length
   }
 
-  /** What was found. Meaningful after `end` returned no problem. */
+  /** The parts that were found. Meaningful after `end` returned no problem. */
   get root(): Found | undefined {
     return this.#paths.root
   }
 
-  /** What was found so far. Its values that have begun and not ended are missing. */
+  /** The parts that were found so far. Values that have begun and not ended are missing. */
   get found(): Found | undefined {
     return this.#paths.found
   }

@@ -225,7 +225,7 @@ export class Paths {
   #top: Found | undefined = undefined
   /** An object or array that is a leaf, until it ends. */
   #leaf: Found | undefined = undefined
-  /** What is wanted of the next value. */
+  /** The parts that are wanted of the next value. */
   #shape: Shape | undefined
   #slot = 0
 
@@ -323,7 +323,7 @@ export class Paths {
     this.#expect(top)
   }
 
-  /** What is wanted of the next value; of a field its name will say. */
+  /** The parts that are wanted of the next value; those of a field follow from its name. */
   #expect(top: Found | undefined): void {
     this.#shape = top !== undefined && top.kind === Kind.array && top.count < top.shape.maxItems
       ? top.shape.item

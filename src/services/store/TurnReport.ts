@@ -1,5 +1,5 @@
 /**
- * What an extension reads from the turn of an event. It is read once, where the event is decoded, and the core stores it with the event
+ * A value that an extension reads from the turn of an event. It is read once, where the event is decoded, and the core stores it with it
  * (`task_events.report`) without knowing what it is.
  */
 import { Context } from "effect"

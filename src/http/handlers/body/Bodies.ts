@@ -25,7 +25,7 @@ const { captured } = JsonShape
 /** The ids are known of an event that is too long to be kept. */
 const envelope = { task_id: captured, run_id: captured, event_id: captured, type: captured }
 
-/** What an extension reads from the turn is found while the event is scanned. */
+/** The parts of a turn that an extension reads are found while the event is scanned. */
 export const coreEvent = (report: TurnReport | undefined) =>
   kind(CoreEvent, {
     maxBytes: Limits.coreEventBytes,
