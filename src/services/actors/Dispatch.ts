@@ -23,7 +23,7 @@ import { TokenRevocations } from "../tokens/TokenRevocations.ts"
 import { hasReported, isAccepted, isWanted, type MutableActor } from "./Decision.ts"
 
 const concurrency = 256
-/** For runs that the core may have already. A node that starts has many of them, and new runs must not wait for them. */
+/** For runs of processing tasks, which the core may have already. A node that starts has many: runs of pending tasks must not wait for them. */
 const recoveryConcurrency = 8
 /** A large run takes several times its size in memory while it is dispatched. */
 const largeConcurrency = 1

@@ -22,13 +22,16 @@ export const make = (size: number): Lane => {
   const beginNext = () => {
     if (isBeginning) return
     isBeginning = true
-    while (free > 0) {
-      const begin = MutableList.take(waiting)
-      if (begin === MutableList.Empty) break
-      free--
-      begin()
+    try {
+      while (free > 0) {
+        const begin = MutableList.take(waiting)
+        if (begin === MutableList.Empty) break
+        free--
+        begin()
+      }
+    } finally {
+      isBeginning = false
     }
-    isBeginning = false
   }
 
   const enter = (begin: () => void) => {

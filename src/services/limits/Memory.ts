@@ -1,7 +1,8 @@
 /**
  * What a node may hold of large texts, in bytes: two budgets, of users and of the core, each the sum of its shares. A request takes a
  * share once, for the most that it needs, and several shares only in the order of this list, so that no two wait for each other. Texts
- * of at most 64 KiB are not counted: the bounds of connections, statements and attempts bound them.
+ * of at most 64 KiB are not counted: the bounds of connections, statements and attempts bound them. Nor are the requests of runs that
+ * wait for their dispatch, of at most 1 MiB each (`actors/Dispatch`), which only the limit of active tasks bounds.
  */
 import { Context, Effect, Layer, Record, Struct } from "effect"
 import * as Limits from "../../domain/Limits.ts"

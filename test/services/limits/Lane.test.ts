@@ -49,4 +49,16 @@ describe("a lane", () => {
       lane.leave()
       assert.deepStrictEqual(begun, ["first", "fiber", "last"])
     }))
+
+  it("goes on after a work that failed to begin", () => {
+    const lane = Lane.make(1)
+    const begun: Array<string> = []
+    assert.throws(() =>
+      lane.enter(() => {
+        throw new Error("broken")
+      }), "broken")
+    lane.enter(() => void begun.push("next"))
+    lane.leave()
+    assert.deepStrictEqual(begun, ["next"])
+  })
 })

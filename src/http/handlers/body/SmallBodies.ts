@@ -10,9 +10,9 @@ import { invalid, RequestTimeout, type ValidationFailed } from "../../contract/E
 
 export const smallBytes = 64 * 1024
 
-/** Whether a body of `announced` bytes is read here. The general way also answers `Expect: 100-continue`. */
+/** Whether a body of `announced` bytes is read here. The general way also answers `Expect: 100-continue`, and bounds chunked bodies. */
 export const isSmall = ({ headers }: HttpServerRequest.HttpServerRequest, announced: number): boolean =>
-  announced <= smallBytes && headers["expect"] === undefined
+  announced <= smallBytes && headers["content-length"] !== undefined && headers["expect"] === undefined
 
 export const tooSlow = new RequestTimeout({ message: "The request body did not arrive in time." })
 export const unreadable = invalid("body", "The body could not be read")
