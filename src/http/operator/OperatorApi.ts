@@ -88,7 +88,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     documented(
       "errors",
       "Group failures",
-      "The newest 10,000 failures of the range by their cause: errors that differ by ids, numbers and quoted parts are one group."
+      "The newest 10,000 failures of the range by their cause: errors that differ by ids, numbers, times and long quotes are one group; codes of status and error, and short names in quotes, tell causes apart."
     )
   ),
   HttpApiEndpoint.get("stuck", `${base}/stuck`, { success: Views.StuckView, error: readErrors }).annotateMerge(
