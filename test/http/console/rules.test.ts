@@ -2,6 +2,7 @@
 import { assert, describe, it } from "vitest"
 import { resultOf, shapeOf } from "../../../src/http/console/answers.ts"
 import { duration, relative } from "../../../src/http/console/clock.ts"
+import { jsonIn, saidIn } from "../../../src/http/console/json.ts"
 import { linkOf } from "../../../src/http/console/links.ts"
 import { money } from "../../../src/http/console/money.ts"
 import { bodyOf, emptyForm, fieldErrors, formOf, nothingCarried } from "../../../src/http/console/newTask.ts"
@@ -16,6 +17,33 @@ describe("money", () => {
       shown.map(money),
       ["3,801.07", "54.37", "0.50", "0.099", "0.0030", "0.00025", "0.000000000000", "0.00", "–"]
     )
+  })
+})
+
+describe("saidIn", () => {
+  it("finds something in a turn of any shape", () => {
+    const text = { type: "text", text: "Hi" }
+    assert.deepStrictEqual(saidIn({ output: [text], messages: [] }), [text])
+    assert.deepStrictEqual(saidIn({ output: "Hi" }), ["Hi"])
+    assert.deepStrictEqual(saidIn({ output: { total: 3 } }), [{ total: 3 }])
+    assert.deepStrictEqual(
+      saidIn({ output: [], messages: [{ role: "assistant", content: "Hi" }, { role: "user", content: "No" }] }),
+      ["Hi"]
+    )
+    assert.deepStrictEqual(saidIn({ answer: 42 }), [{ answer: 42 }])
+    assert.deepStrictEqual(saidIn("Hi"), ["Hi"])
+    assert.deepStrictEqual(saidIn([1, 2]), [[1, 2]])
+    for (
+      const turn of [null, undefined, {}, { output: null }, { output: [], messages: [], metadata: { model: "x" } }]
+    ) {
+      assert.deepStrictEqual(saidIn(turn), [])
+    }
+  })
+
+  it("recognizes a text that is nothing but JSON", () => {
+    assert.deepStrictEqual(jsonIn("{\"a\":1}"), { a: 1 })
+    assert.deepStrictEqual(jsonIn("```json\n[1]\n```"), [1])
+    for (const text of ["1", "\"a\"", "{a}", "Result: {}", "```js\n{}\n```", ""]) assert.isUndefined(jsonIn(text), text)
   })
 })
 

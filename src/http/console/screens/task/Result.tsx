@@ -4,7 +4,7 @@ import { Item } from "../../components/Content.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
 import { Paged } from "../../components/Paged.tsx"
 import { Empty } from "../../components/Screen.tsx"
-import { field, isAskOf, lengthOf, listField, textField } from "../../json.ts"
+import { field, isAskOf, lengthOf, saidIn, textField } from "../../json.ts"
 
 /** The model and its tokens, as far as the assistant reports them. */
 const Usage = ({ metadata }: { readonly metadata: unknown }) => {
@@ -30,7 +30,7 @@ const Request = ({ request }: { readonly request: NonNullable<Task["request"]> }
 )
 
 export const Result = ({ task }: { readonly task: Task }) => {
-  const output = listField(task.turn, "output")
+  const output = saidIn(task.turn)
   if (output.length === 0) {
     return (
       <>
