@@ -106,6 +106,11 @@ const secretsOf = (given: Given, part: ServedPart) => {
     tokenRules: derive(given, "JWT", () => TokenKeys.rulesOf(env, developmentSecret), TokenKeys.noRules),
     encryptionKeys: values.encryptionKeys ?? ([encryptionKey()] as const),
     internalTokens,
+    /** Whether the tokens of a core come from this process, so that its operator can know them only from here. */
+    generates: {
+      coreToken: !isProduction && values.coreTokens === undefined,
+      eventToken: !isProduction && values.coreEventTokens === undefined && values.internalTokens === undefined
+    },
     coreEventTokens: values.coreEventTokens ?? internalTokens,
     coreTokens: values.coreTokens
       ?? (isProduction ? [] : generated("DATA_DIR", "core-token", (text) => [Redacted.make(text)], []))
