@@ -171,9 +171,9 @@ const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
 })
 
 /** The core: the configured one, or the built-in one, which reports to `tasks`. */
-const layerCore = ({ coreTokens, coreUrl, internalUrl }: AppConfig, backend: Backend, tasks: TasksReady) =>
+const layerCore = ({ coreTokens, coreUrl, internalUrl, modelRuns }: AppConfig, backend: Backend, tasks: TasksReady) =>
   coreUrl === undefined
-    ? Layer.effect(CoreClient, Effect.map(DirectCore.make(backend, Deferred.await(tasks)), CoreClient.make))
+    ? Layer.effect(CoreClient, Effect.map(DirectCore.make(backend, Deferred.await(tasks), modelRuns), CoreClient.make))
     : CoreClient.layer({ url: coreUrl, tokens: coreTokens, eventsUrl: `${internalUrl}/internal/core/events` }).pipe(
       Layer.provide(UndiciTransport.layer)
     )

@@ -118,6 +118,7 @@ const cases: Readonly<Record<string, Case>> = {
   OPENAI_BASE_URL: [(c) => c.model?.baseUrl, undefined, ["http://m/v1", "http://m/v1"], "m", { OPENAI_MODEL: "m" }],
   OPENAI_API_KEY: [(c) => reveal(c.model?.apiKey), undefined, ["k", "k"], undefined, openai],
   OPENAI_MODEL: [(c) => c.model?.model, "m", ["n", "n"], undefined, openai],
+  MODEL_RUNS: [(c) => c.modelRuns, 32, ["1", 1], "0"],
   TRANSCRIPTION_URL: [
     (c) => c.transcription?.baseUrl,
     undefined,
