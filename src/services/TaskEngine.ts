@@ -5,6 +5,7 @@ import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { CoreStops } from "./core/CoreStops.ts"
 import { Memory } from "./limits/Memory.ts"
 import * as Retention from "./operations/Retention.ts"
+import { CoreBusy } from "./queue/CoreBusy.ts"
 import { TaskRequests } from "./tasks/TaskRequests.ts"
 import { Tasks } from "./tasks/Tasks.ts"
 import { TaskWatch } from "./tasks/TaskWatch.ts"
@@ -19,6 +20,7 @@ export const layerWith = (layerActors: typeof TaskActors.layer) =>
     Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
     Layer.provideMerge(TaskSweeper.layer),
     Layer.provideMerge(layerActors),
+    Layer.provideMerge(CoreBusy.layer),
     Layer.provideMerge(CoreStops.layer),
     Layer.provideMerge(TokenRevocations.layer),
     Layer.provideMerge(Memory.layer)

@@ -6,13 +6,15 @@ import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { Revocation } from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import {
+  type Room,
   RunId,
   type Task,
   TaskEvent,
   type TaskEventTag,
   type TaskHead,
   TaskId,
-  type TaskStatus
+  type TaskStatus,
+  usualPriority
 } from "../../domain/Task.ts"
 import {
   type CreateRefused,
@@ -109,7 +111,10 @@ const quotedLength = 255
 /** Replaces a malformed `run_id`; no run has it. */
 const noRun = RunId.make("00000000-0000-0000-0000-000000000000")
 
-const headOf = ({ acceptanceDeadline, deadline, maxExecutionTime, principal, runId, uuid }: NewTask): TaskHead => ({
+const headOf = (
+  { acceptanceDeadline, deadline, maxExecutionTime, principal, runId, uuid }: NewTask,
+  room: Room | null
+): TaskHead => ({
   uuid,
   sub: principal.sub,
   status: "pending",
@@ -117,10 +122,12 @@ const headOf = ({ acceptanceDeadline, deadline, maxExecutionTime, principal, run
   runId,
   maxExecutionTime,
   deadline,
-  acceptanceDeadline,
+  acceptanceDeadline: room === "waiting" ? null : acceptanceDeadline,
   resumedAt: null,
   lastEventAt: null,
-  handOvers: null
+  handOvers: null,
+  room,
+  queueRevision: 0
 })
 
 const runOf = ({ deadline, principal, runId, uuid }: NewTask, request: Run["request"], caller: Caller): Run => ({
@@ -193,16 +200,18 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
       createdAt,
       deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
       acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null,
+      priority: body.priority ?? usualPriority,
       userToken: yield* sealToken(caller),
       callbackSecret: callbackSecret === null
         ? null
         : yield* secrets.seal("callback-secret", Redacted.make(callbackSecret))
     }
     const insert = writes.create(task, settings.maxActiveTasks, claim)
-    const begin = Effect.suspend(() => actors.begin(headOf(task), runOf(task, body.whole ?? body.request, caller)))
+    const begin = (room: Room | null) =>
+      Effect.suspend(() => actors.begin(headOf(task, room), runOf(task, body.whole ?? body.request, caller)))
     // A client that disconnects must not leave a created task without an actor until the next sweep.
     const { isReplay, taskId } = yield* Effect.uninterruptible(
-      Effect.tap(insert, ({ isReplay, taskId }) => isReplay ? ensureActor(taskId) : begin)
+      Effect.tap(insert, ({ isReplay, room, taskId }) => isReplay ? ensureActor(taskId) : begin(room))
     )
     return { uuid: taskId, maxExecutionTime, isReplay }
   })
