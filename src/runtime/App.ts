@@ -255,9 +255,9 @@ const layerAuthorization = (config: AppConfig) =>
 
 const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerSecrets = Layer.provide(Secrets.layer(config.encryptionKeys), NodeCrypto.layerAead)
-  const layerTasks = layerDrainWebhooks.pipe(
+  const layerCensus = config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated
+  const layerTasks = Layer.mergeAll(layerDrainWebhooks, layerCensus).pipe(
     Layer.provideMerge(TaskEngine.layer),
-    Layer.provideMerge(config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated),
     Layer.provideMerge([
       Layer.provideMerge(MeasuredTaskWrites.layer, layerTaskStores),
       Layer.provide(RevocationRepositorySql.layer, layerRevocationHooks)

@@ -19,6 +19,7 @@ import { OpsClocks } from "./screens/ops/Clocks.tsx"
 import { OpsCluster } from "./screens/ops/Cluster.tsx"
 import { OpsErrors } from "./screens/ops/Errors.tsx"
 import { Overview } from "./screens/ops/Overview.tsx"
+import { OpsQueue } from "./screens/ops/Queue.tsx"
 import { OpsRevocations } from "./screens/ops/Revocations.tsx"
 import { OpsSchedules } from "./screens/ops/Schedules.tsx"
 import { OpsStuck } from "./screens/ops/Stuck.tsx"
@@ -46,6 +47,7 @@ const screens: ReadonlyArray<readonly [path: RegExp, show: (part: string) => Com
   [/^\/ops\/stuck$/, () => <OpsStuck />],
   [/^\/ops\/clocks$/, () => <OpsClocks />],
   [/^\/ops\/webhooks$/, () => <OpsWebhooks key={Router.query.value.toString()} />],
+  [/^\/ops\/queue$/, () => <OpsQueue />],
   [/^\/ops\/cluster$/, () => <OpsCluster />],
   [/^\/ops\/revocations$/, () => <OpsRevocations key={Router.query.value.toString()} />]
 ]

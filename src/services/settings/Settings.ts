@@ -1,5 +1,6 @@
 /** Limits and durations of the core that an operator may configure. */
 import { Context, Duration, Layer } from "effect"
+import * as Limits from "../../domain/Limits.ts"
 import * as Setting from "./Setting.ts"
 
 /** The highest WEBHOOK_TIMEOUT. A target that hangs occupies a slot in flight for that long. */
@@ -14,6 +15,9 @@ const period = (description: Parameters<typeof Setting.duration>[3]) =>
     `must not be negative, and ${Duration.format(maxPeriod)} at most`,
     description
   )
+
+const runs = (description: { readonly name: string; readonly meaning: string }) =>
+  Setting.optionalInteger(1, Limits.coreRuns, { ...description, unset: "no limit" })
 
 export const settings = {
   webhookTimeout: Setting.duration(
@@ -41,6 +45,14 @@ export const settings = {
     name: "MAX_ACTIVE_TASKS",
     default: "5",
     meaning: "maximum active tasks of one user"
+  }),
+  coreRuns: runs({
+    name: "CORE_RUNS",
+    meaning: "maximum runs that the core is given at a time, over all nodes; others wait in the queue"
+  }),
+  coreRunsPerAssistant: runs({
+    name: "CORE_RUNS_PER_ASSISTANT",
+    meaning: "the same of one assistant; operators may set another limit for an assistant"
   }),
   retention: period({ name: "RETENTION", default: "30 days", meaning: "how long ended tasks are kept" })
 }

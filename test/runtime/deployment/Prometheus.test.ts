@@ -47,6 +47,8 @@ describe("alert rules", () => {
       0.11
     ],
     TaskCoreUnreachable: ["max(core_unreachable)", 0, 1],
+    TaskQueueWaitsLong: ["max(task_queue_oldest_seconds)", 299, 301],
+    TaskCoreBusy: ["max(core_busy_duration_seconds)", 599, 601],
     TaskRunsStuck: ["sum(core_runs_stuck)", 0, 1],
     TaskRunsHandedOver: ["sum(increase(core_runs_handed_over_total[10m]))", 0, 1],
     TasksNotAccepted: [`sum(increase(task_transitions_total{event="AcceptanceExpired"}[10m]))`, 0, 1],
