@@ -129,17 +129,6 @@ export const integer = (minimum: number, maximum: number, description: WithDefau
     { ...description, bounds: [String(minimum), String(maximum)] }
   )
 
-/** The same without a default. */
-export const optionalInteger = (
-  minimum: number,
-  maximum: number,
-  description: WithoutDefault
-): Setting<number | undefined> =>
-  optional(
-    checked(Config.Int, (value) => value >= minimum && value <= maximum, `must be between ${minimum} and ${maximum}`),
-    { ...description, bounds: [String(minimum), String(maximum)] }
-  )
-
 /** A duration between two others; `problem` describes them. */
 export const duration = (
   minimum: Duration.Duration,

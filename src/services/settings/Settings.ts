@@ -1,5 +1,5 @@
 /** Limits and durations of the core that an operator may configure. */
-import { Context, Duration, Layer } from "effect"
+import { Config, Context, Duration, Layer } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import * as Setting from "./Setting.ts"
 
@@ -16,8 +16,15 @@ const period = (description: Parameters<typeof Setting.duration>[3]) =>
     description
   )
 
-const runs = (description: { readonly name: string; readonly meaning: string }) =>
-  Setting.optionalInteger(1, Limits.coreRuns, { ...description, unset: "no limit" })
+const runs = (description: Parameters<typeof Setting.optional>[1]) =>
+  Setting.optional(
+    Setting.checked(
+      Config.Int,
+      (value) => value >= 1 && value <= Limits.coreRuns,
+      `must be between 1 and ${Limits.coreRuns}; without it there is no limit`
+    ),
+    { ...description, bounds: ["1", String(Limits.coreRuns)] }
+  )
 
 export const settings = {
   webhookTimeout: Setting.duration(
@@ -48,11 +55,14 @@ export const settings = {
   }),
   coreRuns: runs({
     name: "CORE_RUNS",
-    meaning: "maximum runs that the core is given at a time, over all nodes; others wait in the queue"
+    unset: "none",
+    meaning:
+      "maximum runs that the core has at a time, over all nodes. Others wait in the queue; an interrupted task has no run"
   }),
   coreRunsPerAssistant: runs({
     name: "CORE_RUNS_PER_ASSISTANT",
-    meaning: "the same of one assistant; operators may set another limit for an assistant"
+    unset: "none",
+    meaning: "the same for the runs of one assistant. Operators set other limits for single ones"
   }),
   retention: period({ name: "RETENTION", default: "30 days", meaning: "how long ended tasks are kept" })
 }

@@ -35,9 +35,10 @@ import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import type { Run } from "../core/CoreClient.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { CreateLimits } from "../Extensions.ts"
+import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
-import { type IdempotencyClaim, type NewTask, TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { type IdempotencyClaim, type NewTask, type QueueEntry, TaskWrites } from "../store/tasks/TaskWrites.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
 import * as TaskEnds from "./TaskEnds.ts"
@@ -185,7 +186,8 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
     caller: Caller,
     body: CreateTask,
     claim: IdempotencyClaim | undefined,
-    isImmediate: boolean
+    isImmediate: boolean,
+    entry: QueueEntry
   ) {
     const { callbackFormat = null, callbackSecret, maxExecutionTime } = body
     const runId = yield* newRunId
@@ -204,7 +206,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
         ? null
         : yield* secrets.seal("callback-secret", Redacted.make(callbackSecret))
     }
-    const insert = writes.create(task, settings.maxActiveTasks, claim)
+    const insert = writes.create(task, settings.maxActiveTasks, claim, entry)
     const begin = (room: Room | null) =>
       Effect.suspend(() => actors.begin(headOf(task, room), runOf(task, body.whole ?? body.request, caller)))
     // A client that disconnects must not leave a created task without an actor until the next sweep.
@@ -228,7 +230,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
     return yield* actors.withDispatchSlot(
       uuid,
       body.whole ?? body.request,
-      (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
+      (isImmediate, entry) => createNow(uuid, caller, body, claim, isImmediate, entry)
     )
   })
 })
@@ -261,6 +263,7 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   const writes = yield* TaskWrites
   const actors = yield* TaskActors
   const stops = yield* CoreStops
+  const busy = yield* CoreBusy
 
   /** Returns whether the key was claimed by the same request; fails when another request claimed it. */
   const isReplayed = Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
@@ -278,7 +281,9 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
       claim: IdempotencyClaim | undefined
     ) {
       const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
-      const outcome = yield* writes.commit(task.uuid, event, yield* now, { runId: task.runId }, made)
+      const at = yield* now
+      const waits = event._tag === "ToolResultsSubmitted" && busy.resumedWaits(at)
+      const outcome = yield* writes.commit(task.uuid, event, at, { runId: task.runId }, made, waits)
       if (outcome._tag === "Applied") return outcome.head
       // The same request may have been committed on another connection.
       if (yield* isReplayed(task.sub, claim)) return undefined

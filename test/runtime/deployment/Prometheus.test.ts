@@ -42,7 +42,7 @@ describe("alert rules", () => {
     TaskDeadlinesOverdue: ["max(task_deadline_overdue_seconds)", 14, 16],
     TaskRequestsFail: [`sum(rate(http_server_responses_total{http_response_status_class="5xx"}[5m]))`, 0.09, 0.11],
     TaskCoreUnavailable: [
-      `sum(rate(core_call_duration_seconds_count{operation="start",outcome!="accepted"}[5m]))`,
+      `sum(rate(core_call_duration_seconds_count{operation="start",outcome!~"accepted|busy"}[5m]))`,
       0.09,
       0.11
     ],

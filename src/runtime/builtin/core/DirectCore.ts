@@ -1,7 +1,7 @@
 /** The built-in core in the process of the service: starts, stops and events are function calls. */
 import { Effect, Predicate, Redacted, Result } from "effect"
 import { toFailure } from "../../../domain/CoreProtocol.ts"
-import { CoreRefused, CoreUnavailable } from "../../../domain/DispatchRetry.ts"
+import { CoreHasNoRoom, CoreRefused } from "../../../domain/DispatchRetry.ts"
 import * as Failure from "../../../domain/Failure.ts"
 import { isLarge, type OpaqueJson, toValue } from "../../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../../domain/Limits.ts"
@@ -90,7 +90,7 @@ export const make = Effect.fnUntraced(function*(
 ) {
   const report = makeReport(tasks, Bodies.coreEvent(yield* TurnReport))
   const core = yield* BuiltinCore.make({ backend, maxRuns, report })
-  const busy = new CoreUnavailable({ reason: "status 429", retryAfter: BuiltinCore.retryAfter })
+  const busy = new CoreHasNoRoom({ status: 429, retryAfter: BuiltinCore.retryAfter })
   const calls: CoreCalls = {
     start: Effect.fnUntraced(function*(run) {
       if (isLargeRun(run)) yield* Effect.yieldNow

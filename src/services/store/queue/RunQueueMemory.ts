@@ -40,7 +40,7 @@ const held = (tables: Tables, assistantId?: number) =>
 export const enqueue = (tables: Tables, row: TaskRow): void => {
   const isResumed = row.status === "processing"
   const { assistantId, createdAt, priority, uuid } = row.task
-  const since = isResumed ? row.resumedAt! : createdAt
+  const since = isResumed ? row.events.at(-1)!.occurredAt : createdAt
   const own = [...tables.waiting.values()].filter((other) => other.sub === row.sub && other.class === priority)
   tables.waiting.set(uuid, {
     taskId: uuid,
@@ -147,6 +147,8 @@ export const layer = Layer.effect(
             if (task?.room !== "waiting") continue
             task.room = "held"
             task.queueRevision++
+            // The core cannot know a resumed run from before.
+            if (task.resumedAt !== null) task.resumedAt = at
             if (own === resumedClass) task.events.at(-1)!.startedAt = at
             heads.push(headOf(task))
           }

@@ -110,7 +110,9 @@ BEGIN
   WHERE t.uuid = ANY (returned);
   PERFORM enqueue_runs(array_agg(t.uuid ORDER BY t.uuid), array_agg(t.assistant_id ORDER BY t.uuid), array_agg(t.sub ORDER BY t.uuid),
     array_agg(CASE t.status WHEN 'pending' THEN t.priority ELSE ${resumedClass} END ORDER BY t.uuid),
-    array_agg(coalesce(t.resumed_at, t.created_at) ORDER BY t.uuid))
+    array_agg(CASE t.status WHEN 'pending' THEN t.created_at ELSE (
+      SELECT e.occurred_at FROM task_events e WHERE e.task_uuid = t.uuid AND e.revision = t.revision
+    ) END ORDER BY t.uuid))
   FROM tasks t WHERE t.uuid = ANY (returned);
   -- Whoever admits one of these at this moment has it.
   WITH mine AS (
@@ -282,7 +284,10 @@ BEGIN
     SELECT (SELECT w.ticket FROM waiting_runs w WHERE w.class = c AND w.ticket >= p_floor[c + 1] ORDER BY w.ticket LIMIT 1) AS first
   ) AS found;
   RETURN QUERY WITH held AS (
-    UPDATE tasks t SET room = 'held', queue_revision = t.queue_revision + 1 WHERE t.uuid = ANY (admitted) RETURNING t
+    -- The core cannot know a resumed run from before.
+    UPDATE tasks t SET room = 'held', queue_revision = t.queue_revision + 1,
+      resumed_at = CASE WHEN t.resumed_at IS NOT NULL THEN p_at END
+    WHERE t.uuid = ANY (admitted) RETURNING t
   ) SELECT result, held.t, floors, served FROM (SELECT) AS one LEFT JOIN held ON true;
 END $$`
 

@@ -132,7 +132,6 @@ const apply = (
     row.userToken = change.run.userToken
     row.principal = change.run.principal
     row.room = waits || RunQueueMemory.hasLimit(tables, row.task.assistantId) ? "waiting" : null
-    if (row.room !== null) RunQueueMemory.enqueue(tables, row)
   } else if (change.isTerminal || change.status === "interrupted") {
     row.room = null
   } else if (row.room === "waiting") {
@@ -141,6 +140,7 @@ const apply = (
   }
   const { revision, status } = row
   row.events.push({ revision, type: event._tag, status, occurredAt: at, report: change.report })
+  if (row.room === "waiting") RunQueueMemory.enqueue(tables, row)
   if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
   for (const hook of tables.onEvent) hook(row)
   if (url === null || !sendsWebhook(status)) return false

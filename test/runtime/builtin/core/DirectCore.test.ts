@@ -159,7 +159,7 @@ describe("DirectCore", () => {
       yield* start(slow)
       yield* start(slow)
       const busy = yield* Effect.flip(slow.start(run))
-      assert.containSubset(busy, { _tag: "CoreUnavailable", retryAfter: Duration.seconds(1) })
+      assert.containSubset(busy, { _tag: "CoreHasNoRoom", retryAfter: Duration.seconds(1) })
       yield* slow.stop(runId, "canceled")
       yield* slow.start(run)
     }))
