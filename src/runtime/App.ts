@@ -178,12 +178,12 @@ const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
 
 /** The core: the configured one, or the built-in one, which reports to `tasks` and cannot be without a backend. */
 const layerCore = (
-  { coreTokens, coreUrl = "", internalUrl }: AppConfig,
+  { coreTokens, coreUrl = "", internalUrl, modelRuns }: AppConfig,
   backend: Backend | undefined,
   tasks: TasksReady
 ) =>
   coreUrl === "" && backend !== undefined
-    ? Layer.effect(CoreClient, Effect.map(DirectCore.make(backend, Deferred.await(tasks)), CoreClient.make))
+    ? Layer.effect(CoreClient, Effect.map(DirectCore.make(backend, Deferred.await(tasks), modelRuns), CoreClient.make))
     : CoreClient.layer({ url: coreUrl, tokens: coreTokens, eventsUrl: `${internalUrl}/internal/core/events` }).pipe(
       Layer.provide(UndiciTransport.layer)
     )
@@ -267,9 +267,9 @@ const layerAuthorization = (config: AppConfig) =>
 
 const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerSecrets = Layer.provide(Secrets.layer(config.encryptionKeys), NodeCrypto.layerAead)
-  const layerTasks = layerDrainWebhooks.pipe(
+  const layerCensus = config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated
+  const layerTasks = Layer.mergeAll(layerDrainWebhooks, layerCensus).pipe(
     Layer.provideMerge(TaskEngine.layer),
-    Layer.provideMerge(config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated),
     Layer.provideMerge([
       Layer.provideMerge(MeasuredTaskWrites.layer, layerTaskStores),
       Layer.provide(RevocationRepositorySql.layer, layerRevocationHooks)

@@ -17,10 +17,12 @@ import type { CallbackFormat, CreateLimit, RevocationHook, TaskLink } from "../s
 import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import type { Memory } from "../services/limits/Memory.ts"
 import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
+import type { CoreBusy } from "../services/queue/CoreBusy.ts"
 import type { Group, Values } from "../services/settings/Setting.ts"
 import type { Settings } from "../services/settings/Settings.ts"
 import type { Changes } from "../services/signals/Changes.ts"
 import type { MemoryTables } from "../services/store/MemoryTables.ts"
+import type { RunQueue } from "../services/store/queue/RunQueue.ts"
 import type { Tables } from "../services/store/schema/Migrations.ts"
 import type { TaskReads } from "../services/store/tasks/TaskReads.ts"
 import type { TaskRetention } from "../services/store/tasks/TaskRetention.ts"
@@ -41,6 +43,7 @@ type EngineServices =
   | BodyReader
   | Changes
   | ClusterNodes
+  | CoreBusy
   | CoreClient
   | EngineSettings
   | Digest.Digest
@@ -51,6 +54,7 @@ type EngineServices =
   | Memory
   | OwnConnections
   | Path.Path
+  | RunQueue
   | Secrets
   | SecureRandom.SecureRandom
   | Settings

@@ -7,12 +7,14 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { format, now, plus } from "../../domain/Timestamp.ts"
+import { isQueued } from "../../domain/WaitingOn.ts"
 import { CoreClient } from "../../services/core/CoreClient.ts"
 import { ClusterNodes, type Wanted } from "../../services/operations/ClusterNodes.ts"
 import { Operators, type Redelivered } from "../../services/operator/Operators.ts"
 import { OperatorStore, type Page, pageOf } from "../../services/operator/OperatorStore.ts"
 import * as Overview from "../../services/operator/Overview.ts"
 import { Settings } from "../../services/settings/Settings.ts"
+import { RunQueue } from "../../services/store/queue/RunQueue.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { Conflict, Forbidden, NotFound } from "../contract/Errors.ts"
@@ -26,6 +28,7 @@ import { OperatorApi } from "./OperatorApi.ts"
 import * as Query from "./OperatorQuery.ts"
 import { redeliveries, RedeliverManyBody } from "./OperatorSchemas.ts"
 import * as Views from "./OperatorViews.ts"
+import * as QueueHandlers from "./QueueHandlers.ts"
 
 /** Whether operators may read what tasks say. */
 export const ShowsContent = Context.Reference("async-task-service/http/operator/Operator/ShowsContent", {
@@ -86,14 +89,16 @@ const find = <A>(uuid: string, read: (uuid: TaskId) => Effect.Effect<Option.Opti
 const makeTaskReads = Effect.gen(function*() {
   const store = yield* OperatorStore
   const nodes = yield* ClusterNodes
+  const queue = yield* RunQueue
   const showsContent = yield* ShowsContent
 
   return {
     task: Effect.fnUntraced(function*(uuid: string) {
       const detail = yield* find(uuid, store.task)
       const { revision, uuid: id } = detail.head
+      const position = isQueued(detail.head) ? (yield* queue.positions([id])).get(id) : undefined
       const events = yield* store.reads.eventsAfter(id, Math.max(-1, revision - listedEvents), listedEvents)
-      return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all)
+      return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all, position)
     }, Effect.catchTags(taskErrors)),
     content: Effect.fnUntraced(function*(uuid: string) {
       const { role } = yield* CurrentOperator
@@ -243,6 +248,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fn(function*(handlers) {
     const reads = yield* makeReads
     const changes = yield* makeChanges
+    const queue = yield* QueueHandlers.make(audited)
     return handlers
       .handle("overview", () => orUnavailable(reads.overview))
       .handle("tasks", () => orUnavailable(reads.tasks))
@@ -256,6 +262,8 @@ export const layer = HttpApiBuilder.group(
       .handle("origins", () => orUnavailable(reads.origins))
       .handle("deliveries", () => orUnavailable(reads.deliveries))
       .handleRaw("redeliver", ({ request }) => orUnavailable(changes.redeliver(request)))
+      .handle("queue", () => orUnavailable(queue.list))
+      .handleRaw("changeAssistant", ({ params, request }) => orUnavailable(queue.change(params.id, request)))
       .handle("cluster", () => orUnavailable(reads.cluster))
       .handle("drain", ({ params }) => orUnavailable(changes.move(params.instance, "drained")))
       .handle("takeIn", ({ params }) => orUnavailable(changes.move(params.instance, "taken_in")))

@@ -8,6 +8,7 @@ import { RevokeBody } from "../contract/TokenSchemas.ts"
 import { OperatorAuthorization } from "../OperatorRoutes.ts"
 import { documented } from "./OperatorDocs.ts"
 import * as Views from "./OperatorSchemas.ts"
+import * as Queue from "./QueueSchemas.ts"
 
 const uuid = { uuid: Schema.String }
 const instance = { instance: Schema.String }
@@ -122,6 +123,29 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
       "redeliver",
       "Send webhooks again",
       "Makes one more attempt of each given delivery, or of the newest failed ones that match a filter."
+    )
+  ),
+  HttpApiEndpoint.get("queue", `${base}/queue`, {
+    success: Queue.QueueView,
+    error: Errors.ServiceUnavailable
+  }).annotateMerge(
+    documented(
+      "queue",
+      "Read the queue",
+      "How many runs the core has and how many wait for room, by assistant. A run counts from its dispatch until its task is interrupted or ends."
+    )
+  ),
+  HttpApiEndpoint.put("changeAssistant", `${base}/queue/assistants/:id`, {
+    params: { id: Schema.String },
+    payload: Queue.ChangeAssistantBody,
+    success: Queue.QueuedAssistantView,
+    error: bodyErrors
+  }).annotateMerge(
+    documented(
+      "changeAssistant",
+      "Limit or pause an assistant",
+      "Holds on every node, and through restarts. A lower limit ends no run. While an assistant is paused its new runs wait, and resumed ones go on. "
+        + "An assistant that is not known is created."
     )
   ),
   HttpApiEndpoint.get("cluster", `${base}/cluster`, {

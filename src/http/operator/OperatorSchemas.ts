@@ -114,6 +114,15 @@ export const OverviewView = Schema.Struct({
     }),
     "Webhooks."
   ),
+  queue: described(
+    Schema.Struct({
+      running: count("Runs that the core has."),
+      waiting: count("Runs that wait for room."),
+      oldest_waiting_since: momentOrNull("Since when the oldest of them waits."),
+      core_busy_since: momentOrNull("Since when the core says to the node that answers that it has no room; else null.")
+    }),
+    "The queue."
+  ),
   nodes: count("Nodes that report."),
   node_starts: described(Schema.Array(Moment), "When each of them started, as after a deployment."),
   unowned: count("Shards without an owner."),

@@ -47,7 +47,9 @@ export const taskDetail = (
   { found, head, requestBytes, turnBytes }: TaskDetail,
   events: ReadonlyArray<RecordedEvent>,
   deliveries: ReadonlyArray<Delivery>,
-  members: ReadonlyArray<Member>
+  members: ReadonlyArray<Member>,
+  /** Its place in the queue. */
+  position: number | undefined
 ) => {
   const shard = TaskShard.of(head.uuid)
   return {
@@ -56,7 +58,7 @@ export const taskDetail = (
     revision: head.revision,
     shard,
     owner: members.find(({ shards }) => shards === null || shards.includes(shard))?.address ?? null,
-    ...TaskView.describeWaiting(head),
+    ...TaskView.describeWaiting(head, position),
     bytes: { request: requestBytes, turn: turnBytes },
     events: events.map((event) => ({ ...TaskReading.describe(head.uuid, event), type: event.type })),
     deliveries: deliveries.map(delivery)
@@ -64,7 +66,7 @@ export const taskDetail = (
 }
 
 export const overview = (
-  { alerts, at, largestUsers, lastHour, live, members, origins, overdue, unowned }: Overview
+  { alerts, at, coreBusySince, largestUsers, lastHour, live, members, origins, overdue, queue, unowned }: Overview
 ) => ({
   at: format(at),
   live: { pending: live.counts.pending, processing: live.counts.processing, interrupted: live.counts.interrupted },
@@ -79,6 +81,12 @@ export const overview = (
   deliveries: {
     pending: origins.reduce((sum, { pending }) => sum + pending, 0),
     failed: origins.reduce((sum, { failed }) => sum + failed, 0)
+  },
+  queue: {
+    running: queue.running,
+    waiting: queue.waiting,
+    oldest_waiting_since: formatOrNull(queue.oldestWaitingSince),
+    core_busy_since: formatOrNull(coreBusySince ?? null)
   },
   nodes: members.length,
   node_starts: members.map(({ startedAt }) => format(startedAt)),

@@ -89,6 +89,7 @@ const routesOf = (part: "core" | "backend", config: AppConfig) =>
       backendUrl: config.assistantBackendUrl ?? "",
       eventsOrigin: config.eventsOrigin,
       eventTokens: config.coreEventTokens,
+      maxRuns: config.modelRuns,
       tokens: config.coreTokens
     })
     : Layer.unwrap(Effect.gen(function*() {

@@ -168,6 +168,12 @@ export const settings = {
   }),
   modelKey: optional(secret, { name: "OPENAI_API_KEY", unset: "unset", meaning: "its key" }),
   modelName: optional(Config.String, { name: "OPENAI_MODEL", unset: "unset", meaning: "its name, which it requires" }),
+  modelRuns: integer(1, 1_000_000, {
+    name: "MODEL_RUNS",
+    default: "32",
+    meaning:
+      "runs that the built-in core works on at a time, on each node or served alone; it answers others with 429, so that they wait in the queue"
+  }),
   transcriptionUrl: optional(
     (name) => Config.map(baseUrl(name), (given) => given.replace(/\/audio\/transcriptions$/, "")),
     {

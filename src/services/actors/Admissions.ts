@@ -4,7 +4,6 @@
  * alone knows how many of its runs the core has.
  */
 import { Duration, Effect, Layer } from "effect"
-import { resumedClass, RunQueue } from "../store/queue/RunQueue.ts"
 import type { TaskHead } from "../../domain/Task.ts"
 import { fromMicros, monotonicMillis, now } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
@@ -12,6 +11,7 @@ import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
+import { resumedClass, RunQueue } from "../store/queue/RunQueue.ts"
 import * as Worker from "../timing/Worker.ts"
 import { TaskActors } from "./TaskActors.ts"
 
@@ -38,8 +38,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   let servedAt = lowest.map(fromMicros)
   let searchedWholeAt = -Infinity
 
-  const begin = (head: TaskHead) =>
-    ownership.isMine(head.uuid) ? actors.ensure(head) : changes.publish(head.uuid, head)
+  const begin = (head: TaskHead) => ownership.isMine(head.uuid) ? actors.ensure(head) : changes.publish(head.uuid, head)
 
   /** Returns how long until the next one; undefined when another signal has to come first. */
   const admitOnce = Effect.gen(function*() {

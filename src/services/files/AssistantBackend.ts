@@ -159,6 +159,8 @@ const isObject = Schema.is(RawJson.AnyObject)
 const maxAssistants = 1000
 /** Users whose lists are kept. */
 const assistantLists = 100
+/** Names that are kept for operators, before a list is added. */
+const maxNames = 10_000
 
 const Assistants = Schema.Struct({
   data: Schema.Array(Schema.Struct({
@@ -350,6 +352,8 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
   readonly assistants: (
     token: Redacted.Redacted
   ) => Effect.Effect<ReadonlyArray<ListedAssistant>, BackendUnauthorized | BackendUnavailable>
+  /** The name of an assistant in the lists of users that this node read; null if it is in none. */
+  readonly nameOf: (id: number) => string | null
 }>()("async-task-service/services/files/AssistantBackend") {
   /** Without an assistant backend: no files, and no list of assistants. */
   static readonly layerNone = Layer.succeed(AssistantBackend, {
@@ -386,15 +390,22 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           known = { url: base, until: now + Duration.toMillis(answerTtl) }
           return base
         })
+        const names = new Map<number, string>()
+        const noteNames = (listed: ReadonlyArray<ListedAssistant>) =>
+          Effect.sync(() => {
+            if (names.size > maxNames) names.clear()
+            for (const { id, name } of listed) names.set(id, name)
+          })
         const assistants = yield* Cache.makeWith(
-          (token: Redacted.Redacted) => logged(fetchAssistants(client, token)),
+          (token: Redacted.Redacted) => Effect.tap(logged(fetchAssistants(client, token)), noteNames),
           { capacity: assistantLists, timeToLive: (exit) => Exit.isSuccess(exit) ? answerTtl : Duration.zero }
         )
         return AssistantBackend.of({
           requireFiles: Effect.void,
           upload: (token, file) => logged(upload(client, token, file)),
           storageBase,
-          assistants: (token) => Cache.get(assistants, token)
+          assistants: (token) => Cache.get(assistants, token),
+          nameOf: (id) => names.get(id) ?? null
         })
       })
     )

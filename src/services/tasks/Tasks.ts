@@ -13,8 +13,7 @@ import {
   type TaskEventTag,
   type TaskHead,
   TaskId,
-  type TaskStatus,
-  usualPriority
+  type TaskStatus
 } from "../../domain/Task.ts"
 import {
   type CreateRefused,
@@ -202,7 +201,6 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
       createdAt,
       deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
       acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null,
-      priority: body.priority ?? usualPriority,
       userToken: yield* sealToken(caller),
       callbackSecret: callbackSecret === null
         ? null

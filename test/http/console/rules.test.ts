@@ -332,6 +332,7 @@ describe("bodyOf", () => {
       llm_model_id: null,
       image_generator_id: 3,
       max_execution_time: 60,
+      priority: 4,
       callback_url: "https://a.example/",
       metadata: { project: "x", url: "https://shop.example" }
     } as const
@@ -340,6 +341,8 @@ describe("bodyOf", () => {
     assert.deepStrictEqual(bodyOf(form, items, undefined, carried), { body: rest })
     const { carried: odd, form: other } = formOf({ ...asked, metadata: { "a:b": "c\nd" } })
     assert.deepStrictEqual([odd.metadata, other.metadata], [{ "a:b": "c\nd" }, ""])
+    // A user may give no more than 5.
+    assert.strictEqual(formOf({ ...asked, priority: 9 }).carried.priority, 5)
   })
 
   it("puts the service's messages at the fields of the form", () => {

@@ -6,7 +6,7 @@ import type { Task } from "../../client/promise/Types.ts"
 import { active } from "../active.ts"
 import { client } from "../api.ts"
 import { AnswerForm } from "../components/AnswerForm.tsx"
-import { Age, CopyButton, Fact, Moment, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
+import { Age, CopyButton, Fact, Moment, placeOf, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
 import { CancelTask, Confirm } from "../components/Dialog.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { JsonTree } from "../components/JsonTree.tsx"
@@ -61,19 +61,22 @@ const Delete = ({ onClose, uuid }: { readonly uuid: string; readonly onClose: ()
 const needs = {
   acceptance: "to accept the task",
   result: "to deliver the result",
-  tool_results: "to answer the tool calls"
+  tool_results: "to answer the tool calls",
+  room: "to have room"
 }
 
 /** What a visitor has to know first. */
 const Present = ({ task: { status, waiting_on: waiting } }: { readonly task: Task }) => (
   <>
     <Fact term="Status">
-      <Status status={status} />
+      <Status status={status} waiting={waiting} />
     </Fact>
     {waiting == null ? null : (
-      <Fact term="Waits for">
-        {waiting.party === "client" ? "you" : "the core"} {needs[waiting.for]}, until <Moment at={waiting.until} />{" "}
-        (<Age at={waiting.until} />)
+      <Fact term={waiting.party === "queue" ? "Queued" : "Waits for"}>
+        {waiting.party === "queue"
+          ? placeOf(waiting)
+          : `${waiting.party === "client" ? "you" : "the core"} ${needs[waiting.for]}`}, until{" "}
+        <Moment at={waiting.until} /> (<Age at={waiting.until} />)
       </Fact>
     )}
   </>

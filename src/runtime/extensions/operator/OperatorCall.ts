@@ -49,6 +49,13 @@ export const post = <View extends Schema.ConstraintDecoder<unknown>>(
   body: object = {}
 ) => call(token, view, (address) => HttpClientRequest.post(address).pipe(HttpClientRequest.bodyJsonUnsafe(body)), path)
 
+export const put = <View extends Schema.ConstraintDecoder<unknown>>(
+  token: Option.Option<Redacted.Redacted>,
+  view: View,
+  path: string,
+  body: object
+) => call(token, view, (address) => HttpClientRequest.put(address).pipe(HttpClientRequest.bodyJsonUnsafe(body)), path)
+
 export const limit = optionalInt("limit", "Rows (default: 50; at most 200)")
 export const range = {
   from: optionalText("from", "Begin of the range, a moment in ISO 8601 (default: 24 hours ago)"),

@@ -7,6 +7,7 @@ import { OpsClocks } from "./Clocks.tsx"
 import { OpsCluster } from "./Cluster.tsx"
 import { OpsErrors } from "./Errors.tsx"
 import { Overview } from "./Overview.tsx"
+import { OpsQueue } from "./Queue.tsx"
 import { OpsRevocations } from "./Revocations.tsx"
 import { OpsSchedules } from "./Schedules.tsx"
 import { OpsStuck } from "./Stuck.tsx"
@@ -28,6 +29,7 @@ export const screens: Screens = [
   [/^\/ops\/stuck$/, () => <OpsStuck />],
   [/^\/ops\/clocks$/, () => <OpsClocks />],
   [/^\/ops\/webhooks$/, () => <OpsWebhooks key={Router.query.value.toString()} />],
+  [/^\/ops\/queue$/, () => <OpsQueue />],
   [/^\/ops\/cluster$/, () => <OpsCluster />],
   [/^\/ops\/revocations$/, () => <OpsRevocations key={Router.query.value.toString()} />],
   ...config.value.schedules ? scheduleScreens : [],
