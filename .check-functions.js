@@ -7,14 +7,14 @@ import { statements } from "./src/services/store/schema/0001_schema.ts"
 import { functions } from "./src/services/store/schema/Functions.ts"
 import { latest } from "./src/services/store/schema/Migrations.ts"
 
-const known = { hash: "617f333e0b60570a", latest: 1 }
+const known = { hash: "b376ba07dea2c96a", latest: 2 }
 
 const hash = createHash("sha256").update([...statements, ...functions].join("\n")).digest("hex").slice(0, 16)
 if (hash !== known.hash || latest !== known.latest) {
   console.log(
     `The tables or functions of the database (${hash}) or the newest migration (${latest}) have changed. Append a migration in`
       + ` src/services/store/schema/Migrations.ts, an empty one for functions alone. Then write into .check-functions.js:\n\n`
-      + `const known = ${JSON.stringify({ hash, latest })}`
+      + `const known = { hash: "b376ba07dea2c96a", latest: 2 }
   )
   process.exitCode = 1
 }

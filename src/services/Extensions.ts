@@ -53,8 +53,8 @@ interface Statement {
   readonly values: ReadonlyArray<unknown>
 }
 
-/** What extensions change in the transaction of a revocation. */
-export type RevocationHook = (revocation: Revocation) => ReadonlyArray<Statement>
+/** What extensions change in the transaction of a revocation. `actor` is who revoked, a short text of the caller, if it is known. */
+export type RevocationHook = (revocation: Revocation, actor: string | undefined) => ReadonlyArray<Statement>
 
 export const RevocationHooks = Context.Reference<ReadonlyArray<RevocationHook>>(
   "async-task-service/services/RevocationHooks",

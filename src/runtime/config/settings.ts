@@ -10,6 +10,7 @@ import {
   integer,
   isServiceLink,
   list,
+  names,
   optional,
   parsed,
   port,
@@ -113,6 +114,11 @@ export const settings = {
     meaning: "list of bearer tokens accepted on `/internal/*` and `/rpc`; 32 characters or more in production",
     requiredBy: ["service"],
     secret: "tokens"
+  }),
+  internalTokenNames: setting(names, {
+    name: "INTERNAL_TOKEN_NAMES",
+    default: "",
+    meaning: "names of those who have `INTERNAL_TOKENS`, in their order; the audit and the tasks that they cancel show them (else `token-1`, …)"
   }),
   coreEventTokens: optional(tokens, {
     name: "CORE_EVENT_TOKENS",

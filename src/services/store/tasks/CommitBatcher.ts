@@ -75,7 +75,8 @@ const statement = makeStatement<Event, typeof Outcome>(
     token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
     token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
     key: { oid: text, of: ({ claim }) => claim?.key },
-    fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint }
+    fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
+    actor: { oid: text, of: ({ change }) => change.actor }
   }
 )
 

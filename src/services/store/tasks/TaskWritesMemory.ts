@@ -45,7 +45,7 @@ const insert = (task: NewTask): TaskRow => ({
   coreState: null,
   toolResults: null,
   coreEventIds: new Set(),
-  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt, report: null }]
+  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt, report: null, actor: null }]
 })
 
 const create = Effect.fnUntraced(
@@ -57,7 +57,7 @@ const create = Effect.fnUntraced(
       return { taskId: before.taskId, isReplay: true }
     }
     const active = liveRows(tables).filter((row) => row.task.principal.sub === sub)
-    if (active.length >= maxActive) return yield* new TooManyActiveTasks({ maximum: maxActive })
+    if (active.length >= maxActive - (task.sparedSlots ?? 0)) return yield* new TooManyActiveTasks({ maximum: maxActive })
     if (claim !== undefined) storeClaim(tables, sub, claim, uuid, createdAt)
     tables.tasks.set(uuid, insert(task))
     return { taskId: uuid, isReplay: false }
@@ -104,7 +104,7 @@ const apply = (tables: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, co
     row.principal = change.run.principal
   }
   const { revision, status } = row
-  row.events.push({ revision, type: event._tag, status, occurredAt: at, report: change.report })
+  row.events.push({ revision, type: event._tag, status, occurredAt: at, report: change.report, actor: change.actor })
   if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
   for (const hook of tables.onEvent) hook(row)
   if (url === null || !sendsWebhook(status)) return false

@@ -44,16 +44,16 @@ export const layer = Layer.effect(
 
     return TaskWrites.of({
       create: Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim) {
-        const { outcome, taskId } = yield* insert(task, maxActive, claim)
-        if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum: maxActive })
+        const { maximum, outcome, taskId } = yield* insert(task, maxActive, claim)
+        if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum })
         if (outcome === "key_reused") return yield* new IdempotencyKeyReused({})
         return { taskId, isReplay: outcome === "replayed" }
       }),
 
       commit,
 
-      cancelInterrupted: Effect.fnUntraced(function*(sub, at) {
-        const event = TaskEvent.cases.Canceled.make({ reason: null })
+      cancelInterrupted: Effect.fnUntraced(function*(sub, at, actor) {
+        const event = TaskEvent.cases.Canceled.make({ reason: null, actor })
         const commits = yield* Effect.forEach(
           yield* rows(interrupted, [sub]),
           ({ uuid }) => commit(uuid, event, at),
