@@ -21,6 +21,7 @@ import {
   tokenSecrets
 } from "../../services/settings/Setting.ts"
 import * as Settings from "../../services/settings/Settings.ts"
+import * as FreshTokens from "../FreshTokens.ts"
 import { extensions } from "../loadedExtensions.ts"
 import * as DatabaseUrl from "../postgres/DatabaseUrl.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"
@@ -205,6 +206,7 @@ export const settings = {
     default: "Info",
     meaning: "`Debug`, `Info`, `Warn` or `Error`"
   }),
+  ...FreshTokens.settings,
   environment: optional(Config.String, {
     name: "NODE_ENV",
     unset: "unset",
