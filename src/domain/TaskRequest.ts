@@ -339,6 +339,8 @@ export interface CreateTask extends KeptFields {
   readonly callbackSecret: string | null
   /** The name of the format of the webhooks, which an extension adds. If absent, they have the task itself. */
   readonly callbackFormat?: string
+  /** Slots that the task must leave free, for the user's own tasks; none if absent. */
+  readonly sparedSlots?: number
   /** See `StoredRequest`. */
   readonly request: OpaqueJson
   /** The `RunRequest` of a request that refers to other tasks, unless it is large. */

@@ -16,7 +16,14 @@ import { ReferenceText } from "../http/Llms.ts"
 import * as Server from "../http/Server.ts"
 import { TaskOwnership } from "../services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../services/core/CoreClient.ts"
-import { CallbackFormats, CreateLimits, GaugeHooks, RevocationHooks, TaskLinks } from "../services/Extensions.ts"
+import {
+  CallbackFormats,
+  CreateLimits,
+  GaugeHooks,
+  RevocationHooks,
+  TaskLinks,
+  UserDataOfExtensions
+} from "../services/Extensions.ts"
 import { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import * as ClockSync from "../services/operations/ClockSync.ts"
 import { ClusterNodes } from "../services/operations/ClusterNodes.ts"
@@ -311,6 +318,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       layerEngineSettings(config),
       layerTurnReport,
       layerTaskLinks(config),
+      Layer.succeed(UserDataOfExtensions, extensions.flatMap(({ userData = [] }) => userData)),
       Layer.succeed(CreateLimits, config.extensions.flatMap(({ createLimits = [] }) => createLimits)),
       Layer.succeed(GaugeHooks, config.extensions.flatMap(({ gaugeHook = [] }) => gaugeHook)),
       Layer.succeed(DocumentedVersion, version),

@@ -14,8 +14,14 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
   { security: { jwt: HttpApiSecurity.bearer }, error: [Unauthorized, ServiceUnavailable] }
 ) {}
 
+/** The name of the internal token of a request, of `INTERNAL_TOKEN_NAMES`. */
+export class InternalTokenName extends Context.Service<InternalTokenName, string>()(
+  "async-task-service/http/contract/Middleware/InternalTokenName"
+) {}
+
 /** `Authorization: Bearer` with one of `INTERNAL_TOKENS`. */
-export class InternalAuthorization extends HttpApiMiddleware.Service<InternalAuthorization>()(
+export class InternalAuthorization
+  extends HttpApiMiddleware.Service<InternalAuthorization, { provides: InternalTokenName }>()(
   "async-task-service/http/contract/Middleware/InternalAuthorization",
   { security: { internalToken: HttpApiSecurity.bearer }, error: Unauthorized }
 ) {}

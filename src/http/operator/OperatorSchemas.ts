@@ -53,7 +53,7 @@ export const OperatorTasksView = Schema.Struct({
 
 const { text: _, ...event } = Tasks.TaskEventView.fields
 
-const OperatorDeliveryView = Schema.Struct({
+export const OperatorDeliveryView = Schema.Struct({
   ...Tasks.DeliveryView.fields,
   task_uuid: described(Uuid, "The task."),
   origin: text("Origin of the callback URL.")

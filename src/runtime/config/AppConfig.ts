@@ -111,6 +111,7 @@ const secretsOf = (given: Given, part: ServedPart) => {
       coreToken: !isProduction && values.coreTokens === undefined,
       eventToken: !isProduction && values.coreEventTokens === undefined && values.internalTokens === undefined
     },
+    internalTokenNames: Setting.tokenNames(values.internalTokenNames, internalTokens.length),
     coreEventTokens: values.coreEventTokens ?? internalTokens,
     coreTokens: values.coreTokens
       ?? (isProduction ? [] : generated("DATA_DIR", "core-token", (text) => [Redacted.make(text)], []))
@@ -129,6 +130,12 @@ const checkEventTokens = ({ report, values: { coreEventTokens, internalTokens } 
   const internal = new Set(internalTokens?.map(Redacted.value))
   if (coreEventTokens?.some((token) => internal.has(Redacted.value(token)))) {
     report("CORE_EVENT_TOKENS", "must not contain one of INTERNAL_TOKENS")
+  }
+}
+
+const checkTokenNames = ({ report, values: { internalTokenNames, internalTokens } }: Given) => {
+  if (internalTokenNames.length > (internalTokens?.length ?? 1)) {
+    report("INTERNAL_TOKEN_NAMES", "has more names than INTERNAL_TOKENS has tokens: write one for each, in their order")
   }
 }
 
@@ -257,6 +264,7 @@ export const load = Effect.fnUntraced(function*(environment: Variables, part: Se
   const given: Given = { env, report, values: read(settings) }
   checkDatabase(given)
   checkEventTokens(given)
+  checkTokenNames(given)
   checkPublicUrl(given)
   // The problems are those of the settings.
   const { proxies, warnings } = ProxySettings.read(variables, () => {})

@@ -10,6 +10,7 @@ import {
   integer,
   isServiceLink,
   list,
+  names,
   optional,
   parsed,
   port,
@@ -21,6 +22,7 @@ import {
   tokenSecrets
 } from "../../services/settings/Setting.ts"
 import * as Settings from "../../services/settings/Settings.ts"
+import * as FreshTokens from "../FreshTokens.ts"
 import { extensions } from "../loadedExtensions.ts"
 import * as DatabaseUrl from "../postgres/DatabaseUrl.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"
@@ -118,6 +120,11 @@ export const settings = {
     meaning: "list of bearer tokens accepted on `/internal/*` and `/rpc`; 32 characters or more in production",
     requiredBy: ["service"],
     secret: "tokens"
+  }),
+  internalTokenNames: setting(names, {
+    name: "INTERNAL_TOKEN_NAMES",
+    default: "",
+    meaning: "names of those who have `INTERNAL_TOKENS`, in their order; the audit and the tasks that they cancel show them (else `token-1`, …)"
   }),
   coreEventTokens: optional(tokens, {
     name: "CORE_EVENT_TOKENS",
@@ -217,6 +224,7 @@ export const settings = {
     default: "Info",
     meaning: "`Debug`, `Info`, `Warn` or `Error`"
   }),
+  ...FreshTokens.settings,
   environment: optional(Config.String, {
     name: "NODE_ENV",
     unset: "unset",

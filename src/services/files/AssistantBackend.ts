@@ -360,7 +360,8 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
     requireFiles: Effect.fail(filesNotKept),
     upload: () => Effect.fail(filesNotKept),
     storageBase: () => Effect.fail(filesNotKept),
-    assistants: () => Effect.succeed([])
+    assistants: () => Effect.succeed([]),
+    nameOf: () => null
   })
 
   /** `url` is without a trailing slash. */
