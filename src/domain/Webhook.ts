@@ -94,7 +94,7 @@ export type Delivery = typeof Delivery.Type
 export type Delays = Schedule.Schedule<Duration.Duration>
 
 /** The delays between the 5 attempts: 10, 30, 60 and 120 s. */
-export const schedule: Delays = Schedule.duration("10 seconds").pipe(
+const schedule: Delays = Schedule.duration("10 seconds").pipe(
   Schedule.concat(Schedule.duration("30 seconds")),
   Schedule.concat(Schedule.duration("60 seconds")),
   Schedule.concat(Schedule.duration("120 seconds"))

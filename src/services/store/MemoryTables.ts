@@ -73,6 +73,8 @@ export class MemoryTables extends Context.Service<MemoryTables, {
   readonly provenOrigins: Map<string, Timestamp>
   /** Called after each change of a task, whose last event tells what happened: the triggers of extensions. */
   readonly onEvent: Array<(row: TaskRow) => void>
+  /** Whether extensions have nothing to send that is due, for tests that wait until all is sent. */
+  readonly isQuiet: Array<(at: Timestamp) => boolean>
 }>()("async-task-service/services/store/MemoryTables") {
   static readonly layer = Layer.sync(
     MemoryTables,
@@ -82,7 +84,8 @@ export class MemoryTables extends Context.Service<MemoryTables, {
       claims: new Map(),
       deliveries: new Map(),
       provenOrigins: new Map(),
-      onEvent: []
+      onEvent: [],
+      isQuiet: []
     })
   )
 }

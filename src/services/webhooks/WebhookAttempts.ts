@@ -25,7 +25,8 @@ export interface Outbox<Delivery extends ClaimedDelivery = ClaimedDelivery> {
   readonly store: {
     readonly claim: (request: ClaimRequest) => Effect.Effect<Claim<Delivery>, StoreUnavailable>
     readonly oldestDue: (at: Timestamp) => Effect.Effect<Timestamp | null, StoreUnavailable>
-    readonly endLost: (at: Timestamp) => Effect.Effect<ReadonlyArray<LostAttempt>, StoreUnavailable>
+    /** Absent where a lost last attempt is followed by another one. */
+    readonly endLost?: (at: Timestamp) => Effect.Effect<ReadonlyArray<LostAttempt>, StoreUnavailable>
     readonly body: (delivery: Delivery) => Effect.Effect<Option.Option<OpaqueJson>, StoreUnavailable>
     readonly postpone: (delivery: Delivery, until: Timestamp) => Effect.Effect<void, StoreUnavailable>
     readonly recordOutcomes: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void, StoreUnavailable>

@@ -106,10 +106,14 @@ const makeRecorder = Effect.fnUntraced(
 )
 
 /** Ends the deliveries whose last attempt was lost. No other attempt reports them. */
-const makeEndLost = <D extends ClaimedDelivery>({ metrics, store }: Outbox<D>, lostBefore: LostBefore) =>
+const makeEndLost = <D extends ClaimedDelivery>(
+  { metrics }: Outbox<D>,
+  endLost: WebhookStore["Service"]["endLost"],
+  lostBefore: LostBefore
+) =>
   Effect.gen(function*() {
     // The call is made even if it ends none, to see whether the store responds.
-    const lost = yield* lostBefore.observe(store.endLost(yield* lostBefore.moment))
+    const lost = yield* lostBefore.observe(endLost(yield* lostBefore.moment))
     metrics.abandoned(lost.length)
     for (const { attempt, origin, taskId } of lost) {
       yield* Effect.annotateLogs(Effect.logWarning(`webhook attempt ${attempt}: lost`), { taskId, origin })
@@ -222,12 +226,14 @@ export const dispatch = Effect.fnUntraced(function*<D extends ClaimedDelivery>(
     wake
   })
 
-  yield* Worker.make({
-    name: `the end of lost ${name}`,
-    runOnce: Effect.uninterruptible(makeEndLost(outbox, lostBefore)),
-    interval: sweepInterval,
-    demand: pendingWork.of(name)
-  })
+  if (store.endLost !== undefined) {
+    yield* Worker.make({
+      name: `the end of lost ${name}`,
+      runOnce: Effect.uninterruptible(makeEndLost(outbox, store.endLost, lostBefore)),
+      interval: sweepInterval,
+      demand: pendingWork.of(name)
+    })
+  }
 
   return {
     /** Begins no more attempts, and waits at most 5 s for those in flight. */
