@@ -1,7 +1,6 @@
 /** Bodies and views of webhook endpoints. */
 import { Schema } from "effect"
 import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
-import * as RawJson from "../../domain/json/RawJson.ts"
 import { Metadata } from "../../domain/Metadata.ts"
 import { WebhookUrl } from "../../domain/TaskRequest.ts"
 import { parse } from "../../domain/Timestamp.ts"
@@ -59,7 +58,10 @@ export const CreateEndpoint = Schema.Struct({ url, ...optional }).annotate({
 })
 export type CreateEndpoint = typeof CreateEndpoint.Type
 
-export const UpdateEndpoint = Schema.Struct({ url: Schema.optional(url), ...optional }).annotate({
+export const UpdateEndpoint = Schema.Struct({
+  url: Schema.optional(url).annotate({ description: "Receives the events; `null`: they are read." }),
+  ...optional
+}).annotate({
   identifier: "UpdateWebhookEndpoint",
   description: "The fields to change; `null` resets one to its default."
 })
@@ -86,8 +88,8 @@ const isMoment = Schema.makeFilter((text: string) => parse(text) !== undefined, 
 const MomentText = Schema.String.check(isMoment)
 
 export const ReplayEndpoint = Schema.Struct({
-  from: described(MomentText, "Begin of the range, by the moment of the change."),
-  to: described(MomentText, "End of the range."),
+  from: MomentText.annotateKey({ description: "Begin of the range, by the moment of the change." }),
+  to: MomentText.annotateKey({ description: "End of the range." }),
   failed_only: absentOr(Schema.Boolean, "Only deliveries that never succeeded.")
 }).annotate({ identifier: "ReplayEndpoint", description: "The events to send again." })
 
@@ -164,15 +166,3 @@ export const ReplayedView = Schema.Struct({
   enqueued: described(Count, "Deliveries that are sent again, a hundred a second."),
   left: described(Count, "Deliveries of the range beyond the maximum of one replay: begin the next one later.")
 }).annotate({ identifier: "ReplayedEndpoint", description: "How many events are sent again." })
-
-export const EventView = Schema.Struct({
-  id: described(
-    Schema.String,
-    "Identifier of the event, sent as `webhook-id`: the same each time and for every endpoint."
-  ),
-  type: EventType.annotate({ description: "What happened." }),
-  created_at: Moment,
-  data: Schema.Struct({
-    task: RawJson.AnyObject.annotate({ description: "The task, as the endpoint's format has it." })
-  })
-}).annotate({ identifier: "WebhookEvent", description: "The body of an event in any format but `cloudevents`." })

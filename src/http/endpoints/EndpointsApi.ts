@@ -64,12 +64,21 @@ const unknown = {
 }
 const owned = { 403: readOnly, 404: unknown }
 
+const described = (docs: Parameters<typeof operation>[0]) =>
+  operation({
+    ...docs,
+    path: {
+      id: { description: "Identifier of the endpoint.", example: id },
+      delivery: { description: "Identifier of a delivery, as `webhook-id` has it.", example: event }
+    }
+  })
+
 export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
   HttpApiEndpoint.post("create", base, {
     payload: Views.CreateEndpoint,
     success: Views.EndpointWithSecretView.pipe(HttpApiSchema.status(201)),
     error: [...Errors.jsonErrors, Errors.Conflict]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "createWebhookEndpoint",
     summary: "Register a webhook endpoint",
     description:
@@ -77,37 +86,37 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     request: { url: endpoint.url, description: endpoint.description, metadata: endpoint.metadata },
     response: { ...endpoint, last_success_at: null, secret },
     responses: {
-      201: { description: "The endpoint with its secret.", headers: ["Location"] },
+      201: { description: "The new endpoint with its secret.", headers: ["Location"] },
       403: readOnly,
       409: `There are ${limits.endpoints} endpoints.`,
       422: "A field is invalid, or webhooks may not go to the host of `url`."
     }
   })),
-  HttpApiEndpoint.get("list", base, { success: Views.EndpointsView, error: readErrors }).annotateMerge(operation({
+  HttpApiEndpoint.get("list", base, { success: Views.EndpointsView, error: readErrors }).annotateMerge(described({
     name: "listWebhookEndpoints",
     summary: "List webhook endpoints",
     description: "Newest first.",
     parameters: [cursor, limit],
     response: { data: [endpoint], next: null },
-    responses: { 200: "One page of the endpoints." }
+    responses: { 200: "One page of the webhook endpoints." }
   })),
   HttpApiEndpoint.get("get", `${base}/:id`, {
     params: ofEndpoint,
     success: Views.EndpointView,
     error: readErrors
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "getWebhookEndpoint",
     summary: "Read a webhook endpoint",
     description: "Its definition, and how it is doing.",
     response: endpoint,
-    responses: { 200: "The endpoint.", 404: unknown }
+    responses: { 200: "The endpoint and how it is doing, without its secret.", 404: unknown }
   })),
   HttpApiEndpoint.patch("update", `${base}/:id`, {
     params: ofEndpoint,
     payload: Views.UpdateEndpoint,
     success: Views.EndpointView,
     error: changeErrors
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "updateWebhookEndpoint",
     summary: "Change a webhook endpoint",
     description:
@@ -116,7 +125,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     response: endpoint,
     responses: {
       ...owned,
-      200: "The endpoint.",
+      200: "The endpoint as it is now.",
       422: "A field is invalid, or webhooks may not go to the host of `url`."
     }
   })),
@@ -124,18 +133,18 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     params: ofEndpoint,
     success: HttpApiSchema.NoContent,
     error: readErrors
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "deleteWebhookEndpoint",
     summary: "Delete a webhook endpoint",
     description: "Ends its deliveries and deletes its log.",
-    responses: { ...owned, 204: "The endpoint is gone." }
+    responses: { ...owned, 204: "The endpoint is gone, and receives nothing more." }
   })),
   HttpApiEndpoint.post("rotateSecret", `${base}/:id/rotate-secret`, {
     params: ofEndpoint,
     payload: Views.RotateSecret,
     success: Views.EndpointWithSecretView,
     error: changeErrors
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "rotateEndpointSecret",
     summary: "Replace the secret",
     description:
@@ -150,7 +159,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     payload: Views.TestEndpoint,
     success: Views.TestedView,
     error: changeErrors
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "testWebhookEndpoint",
     summary: "Send a sample",
     description:
@@ -158,13 +167,13 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     isBodyOptional: true,
     request: { event: "task.failed" },
     response: { id: event, type: "task.failed", ...attempt },
-    responses: { ...owned, 200: "The attempt, whatever its outcome." }
+    responses: { ...owned, 200: "The attempt to send the sample, whatever its outcome." }
   })),
   HttpApiEndpoint.get("deliveries", `${base}/:id/deliveries`, {
     params: ofEndpoint,
     success: Views.EndpointDeliveriesView,
     error: readErrors
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "listEndpointDeliveries",
     summary: "List deliveries",
     description: "The log of an endpoint, newest first, kept for 30 days.",
@@ -174,20 +183,20 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
       limit
     ],
     response: { data: [delivery], next: null },
-    responses: { 200: "One page of the log.", 404: unknown }
+    responses: { 200: "One page of the log of the endpoint.", 404: unknown }
   })),
   HttpApiEndpoint.post("redeliver", `${base}/:id/deliveries/:delivery/redeliver`, {
     params: { ...ofEndpoint, delivery: Schema.String },
     success: Views.EndpointDeliveryView.pipe(HttpApiSchema.status(202)),
     error: readErrors
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "redeliverEvent",
     summary: "Send an event again",
     description:
       "Makes one more attempt with the same body and the same `webhook-id`; a pending one is made immediately.",
     response: { ...delivery, state: "pending", next_attempt_at: completedAt },
     responses: {
-      202: "The next attempt is due now. The body is the delivery.",
+      202: "The event is sent again now. The body is its delivery.",
       403: readOnly,
       404: "There is no such webhook endpoint, or it has no such delivery."
     }
@@ -197,20 +206,20 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     payload: Views.ReplayEndpoint,
     success: Views.ReplayedView.pipe(HttpApiSchema.status(202)),
     error: changeErrors
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "replayEndpoint",
     summary: "Send the events of a range again",
     description:
       `Sends the deliveries of the log that are not pending again, the oldest first, a hundred a second, at most ${limits.replay} in one request.`,
     request: { from: createdAt, to: completedAt, failed_only: true },
     response: { enqueued: 12, left: 0 },
-    responses: { ...owned, 202: "How many are sent again." }
+    responses: { ...owned, 202: "How many deliveries of the range are sent again." }
   })),
   HttpApiEndpoint.get("events", `${base}/:id/events`, {
     params: ofEndpoint,
-    success: HttpApiSchema.StreamSse({ data: Views.EventView }),
+    success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })),
     error: [...readErrors, Errors.Forbidden, Errors.Conflict, Errors.TooManyRequests]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "readEndpointEvents",
     summary: "Read events as a stream",
     description:
@@ -222,6 +231,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
         pattern: "^\\d{1,15}$"
       })
     ],
+    stream: { description: "Server-sent events, each with the body of an event as its `data`.", type: "string" },
     response: `id: 1\nevent: task.completed\ndata: ${
       JSON.stringify({
         id: event,
@@ -231,7 +241,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
       })
     }\n\n`,
     responses: {
-      200: "The stream of events. It ends when the node stops.",
+      200: "The stream of the events of the endpoint. It ends when the node stops.",
       403: readOnly,
       404: unknown,
       409: "The endpoint has a URL.",
