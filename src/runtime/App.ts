@@ -283,10 +283,10 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     ]),
     Layer.provideMerge(layerRelay(database)),
     Layer.provide(layerSecrets),
-    Layer.provide(
+    Layer.provideMerge(
       WebhookTransport.layer(WebhookResolver.make(config.webhookGuard, undefined, config.webhookProxyResolves))
     ),
-    Layer.provide(NodeCrypto.layerHmac)
+    Layer.provideMerge(NodeCrypto.layerHmac)
   )
   const tasks: TasksReady = Deferred.makeUnsafe()
   const layerTasksReady = Layer.effectDiscard(Effect.flatMap(Tasks, ({ report }) => Deferred.succeed(tasks, report)))
