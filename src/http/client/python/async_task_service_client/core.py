@@ -291,6 +291,7 @@ class Core:
         for entry in left:
             entry.signal._abort("shutdown")
         self._wait(1)
+        self._events.close()
 
     def _wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds
