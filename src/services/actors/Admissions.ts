@@ -4,14 +4,15 @@
  * alone knows how many of its runs the core has.
  */
 import { Duration, Effect, Layer } from "effect"
-import { resumedClass, RunQueue } from "../store/queue/RunQueue.ts"
 import type { TaskHead } from "../../domain/Task.ts"
-import { fromMicros, monotonicMillis, now } from "../../domain/Timestamp.ts"
+import { fromMicros, monotonicMillis, now, plus } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
+import { resumedClass, RunQueue } from "../store/queue/RunQueue.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import * as Worker from "../timing/Worker.ts"
 import { TaskActors } from "./TaskActors.ts"
 
@@ -24,6 +25,12 @@ const wholeInterval = 1000
 
 const classes = resumedClass + 1
 const lowest = Array.from({ length: classes }, () => 0)
+
+/** The creation of the task, or the answer that resumed it. */
+const waitingSince = ({ deadline, lastEventAt, maxExecutionTime, status }: TaskHead) =>
+  status === "pending" || lastEventAt === null
+    ? plus(deadline, Duration.negate(Duration.seconds(maxExecutionTime)))
+    : lastEventAt
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const queue = yield* RunQueue
@@ -38,8 +45,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   let servedAt = lowest.map(fromMicros)
   let searchedWholeAt = -Infinity
 
-  const begin = (head: TaskHead) =>
-    ownership.isMine(head.uuid) ? actors.ensure(head) : changes.publish(head.uuid, head)
+  const begin = (head: TaskHead) => ownership.isMine(head.uuid) ? actors.ensure(head) : changes.publish(head.uuid, head)
 
   /** Returns how long until the next one; undefined when another signal has to come first. */
   const admitOnce = Effect.gen(function*() {
@@ -60,6 +66,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     floor = next.floor
     servedAt = [...next.servedAt]
     if (isWhole && outcome !== "busy") searchedWholeAt = millis
+    for (const head of heads) Metrics.queueWait.record((at - waitingSince(head)) / 1_000_000)
     yield* Effect.forEach(heads, begin, { discard: true })
     switch (outcome) {
       case "busy":

@@ -216,7 +216,14 @@ const make = Effect.gen(function*() {
       fork(uuid, Effect.ensuring(ended, Effect.sync(expiries.leave)))
     })
 
-  const dispatch = yield* Dispatch.make({ get: (id) => actors.get(id), wake, end: endWithRetries, release, recount, fork })
+  const dispatch = yield* Dispatch.make({
+    get: (id) => actors.get(id),
+    wake,
+    end: endWithRetries,
+    release,
+    recount,
+    fork
+  })
 
   return TaskActors.of({
     begin: (head, run) =>

@@ -101,7 +101,11 @@ const outcomeOf = (exit: Exit.Exit<unknown, StartError>): string | undefined => 
   return error && outcomes[error._tag]
 }
 
-const outcomes = { CoreRefused: "refused", CoreUnavailable: "unavailable", CoreHasNoRoom: "busy" } as const satisfies Record<
+const outcomes = {
+  CoreRefused: "refused",
+  CoreUnavailable: "unavailable",
+  CoreHasNoRoom: "busy"
+} as const satisfies Record<
   StartError["_tag"],
   string
 >

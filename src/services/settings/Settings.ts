@@ -57,7 +57,8 @@ export const settings = {
   coreRuns: runs({
     name: "CORE_RUNS",
     unset: "none",
-    meaning: "maximum runs that the core has at a time, over all nodes. Others wait in the queue; an interrupted task has no run"
+    meaning:
+      "maximum runs that the core has at a time, over all nodes. Others wait in the queue; an interrupted task has no run"
   }),
   coreRunsPerAssistant: runs({
     name: "CORE_RUNS_PER_ASSISTANT",

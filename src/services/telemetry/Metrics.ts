@@ -90,7 +90,8 @@ export const coreBusy = counter({
 
 export const queueWait = histogram({
   name: "task.queue.wait",
-  meaning: "time that a run waited in the queue before it was dispatched, from the creation of its task or from its answer",
+  meaning:
+    "time that a run waited in the queue before it was dispatched, from the creation of its task or from its answer",
   labels: [],
   initial: [[]]
 }, latenessSeconds)
