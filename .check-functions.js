@@ -4,12 +4,13 @@
  */
 import { createHash } from "node:crypto"
 import { statements } from "./src/services/store/schema/0001_schema.ts"
+import { statements as queue } from "./src/services/store/schema/0002_queue.ts"
 import { functions } from "./src/services/store/schema/Functions.ts"
 import { latest } from "./src/services/store/schema/Migrations.ts"
 
-const known = { hash: "617f333e0b60570a", latest: 1 }
+const known = { hash: "89bc58000c15bbad", latest: 2 }
 
-const hash = createHash("sha256").update([...statements, ...functions].join("\n")).digest("hex").slice(0, 16)
+const hash = createHash("sha256").update([...statements, ...queue, ...functions].join("\n")).digest("hex").slice(0, 16)
 if (hash !== known.hash || latest !== known.latest) {
   console.log(
     `The tables or functions of the database (${hash}) or the newest migration (${latest}) have changed. Append a migration in`

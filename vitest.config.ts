@@ -96,6 +96,8 @@ export default defineConfig({
         test: {
           name: "browser",
           include: browser,
+          // A page shows what was done when it has been drawn, which other work may delay.
+          expect: { poll: { timeout: 15_000 } },
           globalSetup: ["test/kit/globalSetup.ts"],
           setupFiles: ["test/kit/failureLogs.ts"],
           isolate: false,

@@ -322,6 +322,8 @@ export interface CreateTask extends KeptFields {
   readonly callbackSecret: string | null
   /** The name of the format of the webhooks, which an extension adds. If absent, they have the task itself. */
   readonly callbackFormat?: string
+  /** From 0 to 9; `Task.usualPriority` if absent. The place in the queue: a higher one goes first. */
+  readonly priority?: number
   /** See `StoredRequest`. */
   readonly request: OpaqueJson
   /** The `RunRequest` of a request that refers to other tasks, unless it is large. */

@@ -78,8 +78,23 @@ export const coreCalls = histogram({
   name: "core.call.duration",
   meaning: "duration of calls to the processing core",
   labels: ["operation", "outcome"],
-  initial: ["accepted", "refused", "unavailable"].map((outcome) => ["start", outcome] as const)
+  initial: ["accepted", "refused", "unavailable", "busy"].map((outcome) => ["start", outcome] as const)
 }, httpSeconds)
+
+export const coreBusy = counter({
+  name: "core.busy",
+  meaning: "answers of the core that it has no room for a run, which then waits in the queue",
+  labels: [],
+  initial: [[]]
+})
+
+export const queueWait = histogram({
+  name: "task.queue.wait",
+  meaning:
+    "time that a run waited in the queue before it was dispatched, from the creation of its task or from its answer",
+  labels: [],
+  initial: [[]]
+}, latenessSeconds)
 
 export const coreSilence = gauge({
   name: "core.silence",
