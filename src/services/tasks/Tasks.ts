@@ -16,7 +16,7 @@ import {
 } from "../../domain/Task.ts"
 import {
   type CreateRefused,
-  IdempotencyKeyReused,
+  type IdempotencyKeyReused,
   RunSuperseded,
   TaskBelongsToAnother,
   TaskNotFound,
@@ -39,6 +39,7 @@ import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
 import { type IdempotencyClaim, type NewTask, TaskWrites } from "../store/tasks/TaskWrites.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
+import * as Replays from "./Replays.ts"
 import * as TaskEnds from "./TaskEnds.ts"
 import * as TaskRuns from "./TaskRuns.ts"
 
@@ -250,18 +251,10 @@ const makeReads = Effect.gen(function*() {
 
 /** Changes of interrupted tasks, each once per idempotency key. */
 const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
-  const reads = yield* TaskReads
+  const isReplayed = yield* Replays.make
   const writes = yield* TaskWrites
   const actors = yield* TaskActors
   const stops = yield* CoreStops
-
-  /** Returns whether the key was claimed by the same request; fails when another request claimed it. */
-  const isReplayed = Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
-    if (claim === undefined) return false
-    const found = Option.getOrUndefined(yield* reads.claimed(sub, claim.key, yield* now))
-    if (found === undefined) return false
-    return found.fingerprint === claim.fingerprint || (yield* new IdempotencyKeyReused({}))
-  })
 
   /** Commits an event of an interrupted task, once per claim; undefined for a replay. */
   const commitInterrupted = Effect.fnUntraced(
