@@ -4,6 +4,8 @@ import { TaskActors } from "./actors/TaskActors.ts"
 import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { CoreStops } from "./core/CoreStops.ts"
 import { Memory } from "./limits/Memory.ts"
+import { LiveReading } from "./live/LiveReading.ts"
+import { LiveTexts } from "./live/LiveTexts.ts"
 import * as Retention from "./operations/Retention.ts"
 import { TaskRequests } from "./tasks/TaskRequests.ts"
 import { Tasks } from "./tasks/Tasks.ts"
@@ -14,9 +16,11 @@ import { WebhookDispatcher } from "./webhooks/WebhookDispatcher.ts"
 import { Webhooks } from "./webhooks/Webhooks.ts"
 
 export const layerWith = (layerActors: typeof TaskActors.layer) =>
-  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, TaskRequests.layer, Retention.layer).pipe(
-    Layer.provideMerge(Turns.layer),
+  Layer.mergeAll(Webhooks.layer, LiveReading.layer, TaskRequests.layer, Retention.layer).pipe(
+    Layer.provideMerge(TaskWatch.layer),
     Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
+    Layer.provideMerge(LiveTexts.layer),
+    Layer.provideMerge(Turns.layer),
     Layer.provideMerge(TaskSweeper.layer),
     Layer.provideMerge(layerActors),
     Layer.provideMerge(CoreStops.layer),
