@@ -176,7 +176,8 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       owner: node.address,
       waiting_on: null,
       bytes: { request: 412, turn: null },
-      events: [{ uuid, revision: 2, type: "Failed", status: "failed", occurred_at: at }],
+      ended_by: { by: "core", name: null, bulk_id: null, at },
+      events: [{ uuid, revision: 2, type: "Failed", status: "failed", occurred_at: at, actor: null }],
       deliveries: [delivery]
     }
   },

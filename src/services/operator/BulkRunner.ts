@@ -241,7 +241,7 @@ const make = Effect.gen(function*() {
       lastUser = isRoundOver ? "" : turn.at(-1)?.sub ?? ""
       if (isRead && !(yield* bulks.hasWaiting(id))) return true
       yield* pace(begunAt, turn.length, rate)
-      if (isRead && isRoundOver) yield* Effect.sleep(pause)
+      if (isRead && turn.length === 0) yield* Effect.sleep(pause)
     }
   })
 
