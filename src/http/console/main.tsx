@@ -15,6 +15,8 @@ import * as Router from "./Router.ts"
 import { Inbox } from "./screens/Inbox.tsx"
 import { Login, OperatorLogin } from "./screens/Login.tsx"
 import { NewTask } from "./screens/NewTask.tsx"
+import { OpsAudit } from "./screens/ops/Audit.tsx"
+import { OpsBulk, OpsBulkList } from "./screens/ops/Bulk.tsx"
 import { OpsClocks } from "./screens/ops/Clocks.tsx"
 import { OpsCluster } from "./screens/ops/Cluster.tsx"
 import { OpsErrors } from "./screens/ops/Errors.tsx"
@@ -24,6 +26,7 @@ import { OpsSchedules } from "./screens/ops/Schedules.tsx"
 import { OpsStuck } from "./screens/ops/Stuck.tsx"
 import { OpsTask } from "./screens/ops/Task.tsx"
 import { Tasks } from "./screens/ops/Tasks.tsx"
+import { OpsUser } from "./screens/ops/User.tsx"
 import { OpsWebhooks } from "./screens/ops/Webhooks.tsx"
 import { EditSchedule, NewSchedule } from "./screens/ScheduleForm.tsx"
 import { Schedules } from "./screens/Schedules.tsx"
@@ -47,6 +50,10 @@ const screens: ReadonlyArray<readonly [path: RegExp, show: (part: string) => Com
   [/^\/ops\/clocks$/, () => <OpsClocks />],
   [/^\/ops\/webhooks$/, () => <OpsWebhooks key={Router.query.value.toString()} />],
   [/^\/ops\/cluster$/, () => <OpsCluster />],
+  [/^\/ops\/bulk$/, () => <OpsBulkList />],
+  [/^\/ops\/bulk\/([^/]+)$/, (id) => <OpsBulk key={id} id={id} />],
+  [/^\/ops\/users\/([^/]+)$/, (sub) => <OpsUser key={sub} sub={decodeURIComponent(sub)} />],
+  [/^\/ops\/audit$/, () => <OpsAudit key={Router.query.value.toString()} />],
   [/^\/ops\/revocations$/, () => <OpsRevocations key={Router.query.value.toString()} />]
 ]
 

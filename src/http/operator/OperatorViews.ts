@@ -63,7 +63,11 @@ export const taskDetail = (
     ...TaskView.describeWaiting(head),
     bytes: { request: requestBytes, turn: turnBytes },
     ended_by: endedBy(EndedBy.of(events.at(-1))),
-    events: events.map((event) => ({ ...TaskReading.describe(head.uuid, event), type: event.type, actor: event.actor })),
+    events: events.map((event) => ({
+      ...TaskReading.describe(head.uuid, event),
+      type: event.type,
+      actor: event.actor
+    })),
     deliveries: deliveries.map(delivery)
   }
 }

@@ -39,16 +39,24 @@ const ended = (id: string, calls = operatorCalls(service), timeout = 20_000) =>
 describe("a dry run", () => {
   it("counts and shows what matches, and changes nothing", async () => {
     const tasks = []
-    for (let index = 0; index < 3; index++) tasks.push(await create("dry", { metadata: { tenant: "acme", n: String(index) } }))
+    for (let index = 0; index < 3; index++) {
+      tasks.push(await create("dry", { metadata: { tenant: "acme", n: String(index) } }))
+    }
     const filter = { sub: "dry", label: { tenant: "acme" } }
     const { body, status } = await post("/bulk", { action: "cancel", filter, dry_run: true })
     assert.strictEqual(status, 200)
     assert.strictEqual(body.matched, 3)
-    assert.deepStrictEqual(body.sample.map(({ uuid }: { uuid: string }) => uuid), tasks.map(({ uuid }) => uuid).toReversed())
+    assert.deepStrictEqual(
+      body.sample.map(({ uuid }: { uuid: string }) => uuid),
+      tasks.map(({ uuid }) => uuid).toReversed()
+    )
     assert.notStrictEqual((await get(`/tasks/${tasks[0]!.uuid}`)).body.status, "canceled")
     const one = { action: "cancel", filter: { ...filter, label: "n=1" }, dry_run: true }
     assert.strictEqual((await post("/bulk", one)).body.matched, 1)
-    assert.strictEqual((await post("/bulk", { ...one, filter: { ids: tasks.map(({ uuid }) => uuid) } })).body.matched, 3)
+    assert.strictEqual(
+      (await post("/bulk", { ...one, filter: { ids: tasks.map(({ uuid }) => uuid) } })).body.matched,
+      3
+    )
     assert.strictEqual((await post("/bulk", { ...one, filter: { sub: "dry", assistant: 2 } })).body.matched, 0)
     assert.strictEqual((await post("/bulk", { ...one, action: "rerun", filter: { sub: "dry" } })).body.matched, 0)
   })
@@ -101,9 +109,12 @@ describe("a bulk action", () => {
     assert.strictEqual(body.ended_by.bulk_id, id)
     for (const { run } of tasks.slice(0, 4)) await system.core.stopped(run)
     const lines = (await get(`/audit?task=${tasks[1]!.uuid}`)).body.data
-    assert.deepStrictEqual(lines.map((line: Record<string, unknown>) => [line["action"], line["operator"], line["via"], line["bulk_id"]]), [
-      ["cancel", "ana", "bulk", id]
-    ])
+    assert.deepStrictEqual(
+      lines.map((line: Record<string, unknown>) => [line["action"], line["operator"], line["via"], line["bulk_id"]]),
+      [
+        ["cancel", "ana", "bulk", id]
+      ]
+    )
     const [began] = (await get("/audit?action=bulk_cancel&sub=canceled")).body.data
     assert.deepStrictEqual([began.target, began.outcome, began.reason], [id, "done", "A bad deploy."])
   })
@@ -139,7 +150,9 @@ describe("a bulk action", () => {
     const { body, status } = await post(`/bulk/${id}/stop`)
     assert.deepStrictEqual([status, body.state], [200, "stopped"])
     assert.strictEqual((await post(`/bulk/${id}/stop`)).body.code, "bulk_not_running")
-    const [{ count }] = await database.query("SELECT count(*)::int AS count FROM tasks WHERE sub = 'stopped-0'") as [{ count: number }]
+    const [{ count }] = await database.query("SELECT count(*)::int AS count FROM tasks WHERE sub = 'stopped-0'") as [
+      { count: number }
+    ]
     assert.isAbove(count, 40)
     assert.strictEqual((await get("/bulk")).body.data[0].id, id)
   })
@@ -200,8 +213,10 @@ describe("kill -9 in the middle", () => {
     const again = await use(Service.start(own.settings), onTestFinished)
     const found = await ended(id, operatorCalls(again), 60_000)
     assert.deepStrictEqual([found.state, found.done, found.skipped, found.failed], ["done", 400, 0, 0])
-    const created = await own.database.query(`SELECT left(request, 60) AS request, count(*)::int AS count FROM task_requests
-      WHERE request LIKE '{"repeats":%' GROUP BY 1`)
+    const created = await own.database.query(
+      `SELECT left(request, 60) AS request, count(*)::int AS count FROM task_requests
+      WHERE request LIKE '{"repeats":%' GROUP BY 1`
+    )
     assert.lengthOf(created, 400)
     assert.deepStrictEqual(new Set(created.map((row) => Object.values(row)[1])), new Set([1]))
   }, 120_000)
@@ -221,7 +236,9 @@ describe("kill -9 in the middle", () => {
     const again = await use(Service.start(own.settings), onTestFinished)
     const found = await ended(id, operatorCalls(again), 60_000)
     assert.deepStrictEqual([found.state, found.done, found.skipped, found.failed], ["done", 200, 0, 0])
-    const lines = await own.database.query(`SELECT target FROM operator_actions WHERE action = 'cancel' AND bulk_id = '${id}'`)
+    const lines = await own.database.query(
+      `SELECT target FROM operator_actions WHERE action = 'cancel' AND bulk_id = '${id}'`
+    )
     assert.strictEqual(new Set(lines.map((row) => Object.values(row)[0])).size, 200)
     assert.lengthOf(lines, 200)
   }, 120_000)

@@ -1,10 +1,10 @@
 /** One user as a whole: the view, the limit, the export and the erasure, and that no table of users is forgotten. */
 import { assert, describe, it, onTestFinished } from "vitest"
+import { callRpc } from "../../kit/callRpc.ts"
+import { startCluster } from "../../kit/ClusterSystem.ts"
 import { TokenIssuer } from "../../kit/schedules/TokenIssuer.ts"
 import { complete, interrupt, report, turnOf } from "../../kit/ScriptedCore.ts"
-import { callRpc } from "../../kit/callRpc.ts"
 import { eventually, mint, type Service } from "../../kit/Service.ts"
-import { startCluster } from "../../kit/ClusterSystem.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem, type System } from "../../kit/System.ts"
 import { operatorCalls } from "./operatorCalls.ts"
@@ -40,7 +40,13 @@ describe("the view of a user", () => {
     await interrupt(run, { turn: turnOf("canary") })
     const { body, status } = await get(userPath(sub))
     assert.strictEqual(status, 200)
-    assert.deepStrictEqual([body.sub, body.slots, body.interrupted, body.running, body.waiting], [sub, { used: 1, maximum: 5 }, 1, 0, 0])
+    assert.deepStrictEqual([body.sub, body.slots, body.interrupted, body.running, body.waiting], [
+      sub,
+      { used: 1, maximum: 5 },
+      1,
+      0,
+      0
+    ])
     assert.isAbove(body.stored_bytes.bytes, 100)
     assert.deepStrictEqual(body.schedules, { active: 0, paused: 0, ended: 0 })
     assert.strictEqual(body.usage.tasks, 0)
@@ -60,18 +66,27 @@ describe("the limit of a user", () => {
     const refused = await service.create(await mint(sub), "x")
     assert.strictEqual(refused.status, 429)
     assert.include(refused.body.message, "7")
-    assert.deepStrictEqual((await put(userPath(sub, "/limits"), { max_active_tasks: null })).body, { sub, max_active_tasks: null })
+    assert.deepStrictEqual((await put(userPath(sub, "/limits"), { max_active_tasks: null })).body, {
+      sub,
+      max_active_tasks: null
+    })
     assert.include((await service.create(await mint(sub), "x")).body.message, "5")
     for (const wrong of [0, -1, 1.5, "7", 10_001, undefined]) {
       const { body, status } = await put(userPath(sub, "/limits"), { max_active_tasks: wrong })
       assert.deepStrictEqual([status, Object.keys(body.errors)], [422, ["max_active_tasks"]], String(wrong))
     }
-    assert.strictEqual((await put(userPath(sub, "/limits"), { max_active_tasks: 1 }, settings.OPERATOR_READ_TOKENS)).status, 403)
+    assert.strictEqual(
+      (await put(userPath(sub, "/limits"), { max_active_tasks: 1 }, settings.OPERATOR_READ_TOKENS)).status,
+      403
+    )
     const { data } = (await get(`/audit?sub=${encodeURIComponent(sub)}`)).body
-    assert.deepStrictEqual(data.map((line: Record<string, unknown>) => [line["action"], line["reason"], line["operator"]]), [
-      ["limits", "max_active_tasks: null", "ana"],
-      ["limits", "max_active_tasks: 7", "ana"]
-    ])
+    assert.deepStrictEqual(
+      data.map((line: Record<string, unknown>) => [line["action"], line["reason"], line["operator"]]),
+      [
+        ["limits", "max_active_tasks: null", "ana"],
+        ["limits", "max_active_tasks: 7", "ana"]
+      ]
+    )
     // Lower ones hold too.
     await put(userPath("a small one", "/limits"), { max_active_tasks: 1 })
     await create(system, "a small one")
@@ -92,6 +107,7 @@ describe("the export of a user", () => {
     for (let index = 0; index < 3; index++) await create(system, sub)
     const schedule = await service.call("POST", "/api/schedules", await mint(sub), {
       name: "Daily",
+      type: "cron",
       cron: "0 8 * * *",
       timezone: "UTC",
       task: { assistant_id: 1, input: [{ type: "text", text: "scheduled" }] }
@@ -144,6 +160,7 @@ describe("the erasure of a user", () => {
     await complete(files.run)
     await service.call("POST", "/api/schedules", await mint(sub), {
       name: "Daily",
+      type: "cron",
       cron: "0 8 * * *",
       timezone: "UTC",
       task: { assistant_id: 1, input: [{ type: "text", text: "scheduled" }] }
@@ -153,13 +170,24 @@ describe("the erasure of a user", () => {
     // A row in every table that names users, also in those that are added later.
     const columns = await database.query(`SELECT c.relname AS table, a.attname AS column FROM pg_attribute a
       JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n ON n.oid = relnamespace
-      WHERE relkind = 'r' AND nspname = 'public' AND attname IN ('sub', 'user_id', 'owner_sub') AND NOT attisdropped ORDER BY 1`) as unknown as
-        ReadonlyArray<{ readonly table: string; readonly column: string }>
+      WHERE relkind = 'r' AND nspname = 'public' AND attname IN ('sub', 'user_id', 'owner_sub') AND NOT attisdropped ORDER BY 1`) as unknown as ReadonlyArray<
+      { readonly table: string; readonly column: string }
+    >
     const tables = columns.map(({ table }) => table)
-    assert.includeMembers(tables, ["tasks", "schedules", "usage_hours", "usage_outbox", "a2a_tasks", "stored_bytes", "user_limits"])
+    assert.includeMembers(tables, [
+      "tasks",
+      "schedules",
+      "usage_hours",
+      "usage_outbox",
+      "a2a_tasks",
+      "stored_bytes",
+      "user_limits"
+    ])
     for (const { column, table } of columns.filter(({ table }) => !(table in kept))) {
       await insertRow(table, column, sub, files.uuid)
-      const [{ count }] = await database.query(`SELECT count(*)::int AS count FROM ${table} WHERE ${column} = '${sub}'`) as [{ count: number }]
+      const [{ count }] = await database.query(
+        `SELECT count(*)::int AS count FROM ${table} WHERE ${column} = '${sub}'`
+      ) as [{ count: number }]
       assert.isAbove(count, 0, `a row of ${table} could not be made: add its columns to insertRow`)
     }
     const token = await mint(sub)
@@ -176,12 +204,17 @@ describe("the erasure of a user", () => {
     for (const { column, table } of columns) {
       const rows = await database.query(`SELECT * FROM ${table} WHERE ${column} = '${sub}'`)
       if (table === "token_revocations") assert.lengthOf(rows, 1)
-      else assert.deepStrictEqual(rows, [], `${table} still has rows of the user: add it to the userData of its extension`)
+      else {assert.deepStrictEqual(
+          rows,
+          [],
+          `${table} still has rows of the user: add it to the userData of its extension`
+        )}
     }
     const uuids = await database.query(`SELECT c.relname AS table, a.attname AS column FROM pg_attribute a
       JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n ON n.oid = relnamespace
-      WHERE relkind = 'r' AND nspname = 'public' AND attname IN ('task_uuid', 'uuid') AND NOT attisdropped ORDER BY 1`) as unknown as
-        ReadonlyArray<{ readonly table: string; readonly column: string }>
+      WHERE relkind = 'r' AND nspname = 'public' AND attname IN ('task_uuid', 'uuid') AND NOT attisdropped ORDER BY 1`) as unknown as ReadonlyArray<
+      { readonly table: string; readonly column: string }
+    >
     for (const { column, table } of uuids) {
       const rows = await database.query(`SELECT FROM ${table} WHERE ${column} = '${files.uuid}'`)
       assert.lengthOf(rows, 0, `${table} still has rows of a task of the user`)
@@ -202,7 +235,9 @@ describe("the erasure of a user", () => {
     const second = await use(cluster.startNode(), onTestFinished)
     const sub = "of two nodes"
     const tasks = []
-    for (let index = 0; index < 4; index++) tasks.push(await create(cluster, sub, {}, index % 2 === 0 ? cluster.service : second))
+    for (let index = 0; index < 4; index++) {
+      tasks.push(await create(cluster, sub, {}, index % 2 === 0 ? cluster.service : second))
+    }
     await report(tasks[0]!.run, { type: "processing" })
     await interrupt(tasks[1]!.run)
     const calls = operatorCalls(cluster.service)
@@ -216,9 +251,12 @@ describe("the erasure of a user", () => {
 
 /** A row of a table with the user, and of the task; other columns have any value of their type. */
 const insertRow = async (table: string, column: string, sub: string, task: string) => {
-  const found = await database.query(`SELECT attname AS name, format_type(atttypid, atttypmod) AS type, attnotnull AS needed,
-      atthasdef AS defaulted FROM pg_attribute WHERE attrelid = '${table}'::regclass AND attnum > 0 AND NOT attisdropped`) as unknown as
-      ReadonlyArray<{ readonly name: string; readonly type: string; readonly needed: boolean; readonly defaulted: boolean }>
+  const found = await database.query(
+    `SELECT attname AS name, format_type(atttypid, atttypmod) AS type, attnotnull AS needed,
+      atthasdef AS defaulted FROM pg_attribute WHERE attrelid = '${table}'::regclass AND attnum > 0 AND NOT attisdropped`
+  ) as unknown as ReadonlyArray<
+    { readonly name: string; readonly type: string; readonly needed: boolean; readonly defaulted: boolean }
+  >
   const values: Record<string, string> = {
     uuid: "gen_random_uuid()",
     text: "'x'",
@@ -227,9 +265,18 @@ const insertRow = async (table: string, column: string, sub: string, task: strin
     boolean: "false",
     "timestamp with time zone": "now() + interval '1 day'"
   }
-  const special: Record<string, string> = { task_uuid: `'${task}'`, state: "'ended'", ended_at: "now()", status: "'completed'", completed_at: "now()" }
-  const given = found.filter(({ defaulted, name, needed }) => name === column || (needed && !defaulted) || name in special)
-  const valueOf = ({ name, type }: typeof given[number]) => name === column ? `'${sub}'` : special[name] ?? values[type] ?? "NULL"
+  const special: Record<string, string> = {
+    task_uuid: `'${task}'`,
+    state: "'ended'",
+    ended_at: "now()",
+    status: "'completed'",
+    completed_at: "now()"
+  }
+  const given = found.filter(({ defaulted, name, needed }) =>
+    name === column || (needed && !defaulted) || name in special
+  )
+  const valueOf = ({ name, type }: typeof given[number]) =>
+    name === column ? `'${sub}'` : special[name] ?? values[type] ?? "NULL"
   await database.query(`INSERT INTO ${table} (${given.map(({ name }) => name).join(", ")})
     VALUES (${given.map(valueOf).join(", ")}) ON CONFLICT DO NOTHING`)
 }
@@ -243,11 +290,22 @@ describe("the audit", () => {
     const running = await create(system, "of a call")
     await callRpc(service, "Tasks.withdraw", { sub: "of a call", uuid: running.uuid })
     await callRpc(service, "Tokens.revoke", { revocation: { sub: "of a call" } })
-    assert.strictEqual((await service.call("POST", "/internal/tokens/revoke", "internal-token-of-the-tests", { jti: "one" })).status, 204)
+    assert.strictEqual(
+      (await service.call("POST", "/internal/tokens/revoke", "internal-token-of-the-tests", { jti: "one" })).status,
+      204
+    )
     const { data } = (await get(`/audit?sub=${encodeURIComponent("of a call")}`)).body
     assert.deepStrictEqual(
-      data.map((line: Record<string, unknown>) => [line["action"], line["via"], line["operator"], line["target"], line["reason"]]),
-      [["revoke", "rpc", "ana", null, null], ["withdraw", "rpc", "ana", running.uuid, null], ["cancel", "rpc", "ana", uuid, null]]
+      data.map((
+        line: Record<string, unknown>
+      ) => [line["action"], line["via"], line["operator"], line["target"], line["reason"]]),
+      [["revoke", "rpc", "ana", null, null], ["withdraw", "rpc", "ana", running.uuid, null], [
+        "cancel",
+        "rpc",
+        "ana",
+        uuid,
+        null
+      ]]
     )
     const [revoked] = (await get("/audit?action=revoke&limit=1")).body.data
     assert.deepStrictEqual([revoked.via, revoked.target], ["internal", "jti:one"])

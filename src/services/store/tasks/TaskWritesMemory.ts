@@ -57,7 +57,9 @@ const create = Effect.fnUntraced(
       return { taskId: before.taskId, isReplay: true }
     }
     const active = liveRows(tables).filter((row) => row.task.principal.sub === sub)
-    if (active.length >= maxActive - (task.sparedSlots ?? 0)) return yield* new TooManyActiveTasks({ maximum: maxActive })
+    if (active.length >= maxActive - (task.sparedSlots ?? 0)) {
+      return yield* new TooManyActiveTasks({ maximum: maxActive })
+    }
     if (claim !== undefined) storeClaim(tables, sub, claim, uuid, createdAt)
     tables.tasks.set(uuid, insert(task))
     return { taskId: uuid, isReplay: false }
