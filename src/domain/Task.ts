@@ -169,6 +169,13 @@ export const TaskSummary = Schema.Struct({
 })
 export interface TaskSummary extends Schema.Schema.Type<typeof TaskSummary> {}
 
+/** Of the current run: `waiting` in the queue, or `held` when it counts for a limit or was admitted. */
+export const Room = Schema.Literals(["waiting", "held"])
+export type Room = typeof Room.Type
+
+/** The priority of a task without one, from 0 to 9. A higher one goes first. */
+export const usualPriority = 5
+
 /** The part of a live task that its actor needs: status, current run and deadlines. */
 export const TaskHead = Schema.Struct({
   uuid: TaskId,
@@ -187,7 +194,11 @@ export const TaskHead = Schema.Struct({
   /** The latest event, also one of the current run that changed nothing; null before the first. */
   lastEventAt: Schema.NullOr(Timestamp),
   /** How often the current run was handed over again since then, because it was silent; null if it was not. */
-  handOvers: Schema.NullOr(Schema.Int)
+  handOvers: Schema.NullOr(Schema.Int),
+  /** Null for a run that was not in the queue, and of a task whose core needs no room. */
+  room: Schema.NullOr(Room),
+  /** Counts the changes of `room` and of the acceptance deadline, which are no changes of the task. */
+  queueRevision: Schema.Int
 })
 export interface TaskHead extends Schema.Schema.Type<typeof TaskHead> {}
 

@@ -4,7 +4,7 @@ import type { Command } from "effect/cli"
 import type { Digest, SecureRandom } from "effect/crypto"
 import type { Etag, HttpPlatform, HttpRouter } from "effect/http"
 import type { SqlClient, SqlError } from "effect/sql"
-import type { Authorization } from "../http/contract/Middleware.ts"
+import type { Authorization, InternalAuthorization } from "../http/contract/Middleware.ts"
 import type { CorsOrigins } from "../http/Cors.ts"
 import type { ExtensionRoutes } from "../http/ExtensionRoutes.ts"
 import type { BodyReader } from "../http/handlers/body/BodyReader.ts"
@@ -17,10 +17,12 @@ import type { CallbackFormat, CreateLimit, RevocationHook, TaskLink, UserData } 
 import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import type { Memory } from "../services/limits/Memory.ts"
 import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
+import type { CoreBusy } from "../services/queue/CoreBusy.ts"
 import type { Group, Values } from "../services/settings/Setting.ts"
 import type { Settings } from "../services/settings/Settings.ts"
 import type { Changes } from "../services/signals/Changes.ts"
 import type { MemoryTables } from "../services/store/MemoryTables.ts"
+import type { RunQueue } from "../services/store/queue/RunQueue.ts"
 import type { Tables } from "../services/store/schema/Migrations.ts"
 import type { TaskReads } from "../services/store/tasks/TaskReads.ts"
 import type { TaskRetention } from "../services/store/tasks/TaskRetention.ts"
@@ -32,6 +34,8 @@ import type { Turns } from "../services/tasks/Turns.ts"
 import type { Secrets } from "../services/tokens/Secrets.ts"
 import type { TokenRevocations } from "../services/tokens/TokenRevocations.ts"
 import type { TokenVerifier } from "../services/tokens/TokenVerifier.ts"
+import type { WebhookSender, WebhookTargets } from "../services/webhooks/WebhookSender.ts"
+import type { HmacSha256 } from "../services/webhooks/WebhookSignatures.ts"
 import type { CommandFailed } from "./cli/Root.ts"
 
 /** The services of the engine that extensions use. */
@@ -41,16 +45,19 @@ type EngineServices =
   | BodyReader
   | Changes
   | ClusterNodes
+  | CoreBusy
   | CoreClient
   | EngineSettings
   | Digest.Digest
   | Etag.Generator
   | FileSystem.FileSystem
+  | HmacSha256
   | HttpPlatform.HttpPlatform
   | HttpRouter.HttpRouter
   | Memory
   | OwnConnections
   | Path.Path
+  | RunQueue
   | Secrets
   | SecureRandom.SecureRandom
   | Settings
@@ -65,6 +72,8 @@ type EngineServices =
   | TokenRevocations
   | TokenVerifier
   | Uploads
+  | WebhookSender
+  | WebhookTargets
 
 /** The routes and services of an extension. */
 export type ExtensionLayer = Layer.Layer<never, SqlError.SqlError, EngineServices>
@@ -140,11 +149,15 @@ export interface TestExtension {
     never,
     | Authorization
     | BodyReader
+    | Changes
     | Digest.Digest
     | Etag.Generator
     | FileSystem.FileSystem
+    | HmacSha256
     | HttpPlatform.HttpPlatform
     | HttpRouter.HttpRouter
+    | InternalAuthorization
+    | Memory
     | MemoryTables
     | Path.Path
     | Secrets
@@ -153,9 +166,11 @@ export interface TestExtension {
     | TaskReads
     | Tasks
     | TokenRevocations
+    | WebhookSender
+    | WebhookTargets
   >
   /** What it knows of tasks. */
-  readonly taskLink: Effect.Effect<TaskLink, never, MemoryTables>
+  readonly taskLink?: Effect.Effect<TaskLink, never, MemoryTables>
   readonly turnReport?: TurnReport
   readonly routes: ExtensionRoutes
 }

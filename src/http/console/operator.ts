@@ -40,7 +40,6 @@ const call = async <A>(path: string, method: string, body: unknown, signal?: Abo
 
 export const get = <A>(path: string, signal?: AbortSignal): Promise<A> => call<A>(path, "GET", undefined, signal)
 export const post = <A>(path: string, body?: unknown): Promise<A> => call<A>(path, "POST", body)
-
 export const put = <A>(path: string, body: unknown): Promise<A> => call<A>(path, "PUT", body)
 
 /** Asks whether the browser has a session. */

@@ -73,6 +73,12 @@ export interface Overview {
     readonly canceled: number
   }
   readonly deliveries: { readonly pending: number; readonly failed: number }
+  readonly queue: {
+    readonly running: number
+    readonly waiting: number
+    readonly oldest_waiting_since: string | null
+    readonly core_busy_since: string | null
+  }
   readonly nodes: number
   readonly node_starts: ReadonlyArray<string>
   readonly unowned: number
@@ -156,6 +162,26 @@ export interface Redelivered {
   readonly owed: number
   readonly needs_secret: number
   readonly left: number
+}
+
+interface QueueNumbers {
+  readonly running: number
+  readonly waiting: number
+  readonly oldest_waiting_since: string | null
+}
+
+export interface Queue extends QueueNumbers {
+  readonly runs: number | null
+  readonly runs_per_assistant: number | null
+  readonly core_busy_since: string | null
+  readonly assistants: ReadonlyArray<
+    QueueNumbers & {
+      readonly assistant_id: number
+      readonly name: string | null
+      readonly runs: number | null
+      readonly paused: boolean
+    }
+  >
 }
 
 export interface Cluster {

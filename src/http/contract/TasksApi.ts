@@ -104,8 +104,8 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
         { type: "string", minLength: 1, maxLength: Limits.searchLength }
       ),
       include(
-        "`metadata` adds the metadata of each task, and `excerpt` the beginning of its request.",
-        ["metadata", "excerpt"]
+        "`metadata` adds the metadata of each task, `excerpt` the beginning of its request, and `waiting_on` the party that has to act next.",
+        ["metadata", "excerpt", "waiting_on"]
       )
     ],
     response: {

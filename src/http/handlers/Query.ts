@@ -14,7 +14,7 @@ export type Query = { readonly [name: string]: Values }
 
 type Selection = NonNullable<TaskLink["selection"]>
 
-const listIncludes = ["metadata", "excerpt"] as const
+const listIncludes = ["metadata", "excerpt", "waiting_on"] as const
 
 export interface ListQuery {
   readonly statuses: ReadonlyArray<TaskStatus>

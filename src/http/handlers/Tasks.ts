@@ -61,6 +61,7 @@ const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) => 
 /** Returns a function that reads a page of a user's tasks. */
 const makeList = Effect.gen(function*() {
   const reads = yield* TaskReads
+  const waitingOf = yield* TaskReading.makeWaiting
   return Effect.fnUntraced(function*(sub: string, { included, selections, text, ...wanted }: ListQuery) {
     const chosen = yield* selected(sub, selections)
     const matching = text === null ? null : yield* reads.search(sub, text)
@@ -69,9 +70,11 @@ const makeList = Effect.gen(function*() {
     const listed = found.tasks.map(({ uuid }) => uuid)
     const metadata = included.has("metadata") ? yield* reads.metadata(sub, listed) : undefined
     const excerpts = included.has("excerpt") ? yield* reads.excerpts(sub, listed) : undefined
+    const waiting = included.has("waiting_on") ? yield* waitingOf(yield* reads.heads(listed)) : undefined
     return OpaqueJson.fromValue(TaskView.paginate(found.tasks, found.total, wanted, (uuid) => ({
       ...(metadata === undefined ? {} : TaskView.describeMetadata(metadata.get(uuid))),
-      ...(excerpts === undefined ? {} : { excerpt: excerpts.get(uuid) ?? null })
+      ...(excerpts === undefined ? {} : { excerpt: excerpts.get(uuid) ?? null }),
+      ...(waiting === undefined ? {} : waiting.get(uuid) ?? { waiting_on: null })
     })))
   })
 })
@@ -82,6 +85,8 @@ interface Call<E, R> {
   /** The same with the token that the core receives. */
   readonly caller: Effect.Effect<Caller, E, R>
   readonly uuid: string
+  /** Whether an internal caller makes it on behalf of the user. */
+  readonly isInternal: boolean
   /** Who cancels, if not the user. */
   readonly actor?: string
   /** Reads the body, and claims the idempotency key if there is one. */
@@ -95,15 +100,15 @@ const makeOperations = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const requests = yield* TaskRequests
   return {
-    create: Effect.fnUntraced(function*<E, R>({ caller, receive }: Call<E, R>) {
+    create: Effect.fnUntraced(function*<E, R>({ caller, isInternal, receive }: Call<E, R>) {
       const by = yield* caller
-      const { body, claim } = yield* receive(Bodies.createTask)
+      const { body, claim } = yield* receive(isInternal ? Bodies.internalCreateTask : Bodies.createTask)
       return created(yield* tasks.create(by, body, claim))
     }),
-    rerun: Effect.fnUntraced(function*<E, R>({ caller, receive, uuid }: Call<E, R>) {
+    rerun: Effect.fnUntraced(function*<E, R>({ caller, isInternal, receive, uuid }: Call<E, R>) {
       const by = yield* caller
       const task = yield* tasks.getHead(by.principal, uuid)
-      const { body, claim } = yield* receive(Bodies.rerunTask)
+      const { body, claim } = yield* receive(isInternal ? Bodies.internalRerunTask : Bodies.rerunTask)
       return created(yield* requests.rerun(by, task, body, claim))
     }),
     submitToolResults: Effect.fnUntraced(function*<E, R>({ caller, receive, uuid }: Call<E, R>) {
@@ -163,6 +168,7 @@ const makeRest = Effect.gen(function*() {
     principal,
     caller: CurrentCaller,
     uuid,
+    isInternal: false,
     receive: (kind) => read(kind, request)
   })
   type Given = { readonly params: { readonly uuid: string }; readonly request: HttpServerRequest.HttpServerRequest }
@@ -255,6 +261,7 @@ const layerChanges = TaskChanges.toLayer(
       principal: Effect.succeed(RpcRequests.reader(user.sub)),
       caller: Effect.suspend(() => RpcRequests.caller(tokens, user)),
       uuid,
+      isInternal: true,
       receive: <A>(kind: BodyKind<A>) =>
         Effect.all({ body: decode(kind, body), claim: claimOf(idempotency_key, path, bytesOf(body)) })
     })

@@ -7,12 +7,14 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { format, now, plus } from "../../domain/Timestamp.ts"
+import { isQueued } from "../../domain/WaitingOn.ts"
 import { CoreClient } from "../../services/core/CoreClient.ts"
 import { ClusterNodes, type Wanted } from "../../services/operations/ClusterNodes.ts"
 import { Operators, type Redelivered } from "../../services/operator/Operators.ts"
 import { OperatorStore, type Page, pageOf } from "../../services/operator/OperatorStore.ts"
 import * as Overview from "../../services/operator/Overview.ts"
 import { Settings } from "../../services/settings/Settings.ts"
+import { RunQueue } from "../../services/store/queue/RunQueue.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { Conflict, Forbidden, NotFound } from "../contract/Errors.ts"
@@ -21,20 +23,19 @@ import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
 import { failWith } from "../handlers/ErrorResponses.ts"
 import { revocationOf } from "../handlers/Tokens.ts"
-import { CurrentOperator, orUnavailable } from "../OperatorRoutes.ts"
+import { audited, CurrentOperator, logged, orUnavailable } from "../OperatorRoutes.ts"
 import * as Actions from "./Actions.ts"
 import { OperatorApi } from "./OperatorApi.ts"
 import * as Query from "./OperatorQuery.ts"
 import { redeliveries, RedeliverManyBody } from "./OperatorSchemas.ts"
 import { ShowsContent } from "./OperatorSettings.ts"
 import * as Views from "./OperatorViews.ts"
+import * as QueueHandlers from "./QueueHandlers.ts"
 
 const redeliverMany = kind(RedeliverManyBody, { to: identity })
 
 /** Events that a task shows: the newest. */
 const listedEvents = 200
-
-const { makeAudited } = Actions
 
 const taskErrors = { TaskNotFound: failWith(NotFound) }
 
@@ -51,13 +52,6 @@ const viewRedelivered = ({ enqueued, left, matched, needsSecret }: Redelivered) 
   left
 })
 
-/** Logs what an operator did, in addition to the audit. */
-const logged = (message: string, details: Readonly<Record<string, unknown>> = {}) =>
-  Effect.flatMap(
-    CurrentOperator,
-    ({ name, token }) => Effect.annotateLogs(Effect.logInfo(message), { operator: token, name, ...details })
-  )
-
 const find = <A>(uuid: string, read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
   Schema.is(TaskId)(uuid)
     ? Effect.flatMap(read(uuid), Option.match({ onNone: () => new TaskNotFound({}), onSome: Effect.succeed }))
@@ -66,15 +60,16 @@ const find = <A>(uuid: string, read: (uuid: TaskId) => Effect.Effect<Option.Opti
 const makeTaskReads = Effect.gen(function*() {
   const store = yield* OperatorStore
   const nodes = yield* ClusterNodes
+  const queue = yield* RunQueue
   const showsContent = yield* ShowsContent
-  const audited = yield* makeAudited
 
   return {
     task: Effect.fnUntraced(function*(uuid: string) {
       const detail = yield* find(uuid, store.task)
       const { revision, uuid: id } = detail.head
+      const position = isQueued(detail.head) ? (yield* queue.positions([id])).get(id) : undefined
       const events = yield* store.reads.eventsAfter(id, Math.max(-1, revision - listedEvents), listedEvents)
-      return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all)
+      return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all, position)
     }, Effect.catchTags(taskErrors)),
     content: Effect.fnUntraced(function*(uuid: string) {
       const { role } = yield* CurrentOperator
@@ -167,7 +162,6 @@ const makeChanges = Effect.gen(function*() {
   const nodes = yield* ClusterNodes
   const verifier = yield* TokenVerifier
   const { read } = yield* BodyReader
-  const audited = yield* makeAudited
 
   const redeliver = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
     const { body: { dry_run: isDry, filter, ids, limit } } = yield* read(redeliverMany, request)
@@ -242,6 +236,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fn(function*(handlers) {
     const reads = yield* makeReads
     const changes = yield* makeChanges
+    const queue = yield* QueueHandlers.make
     const actions = yield* Actions.make
     return handlers
       .handle("overview", () => orUnavailable(reads.overview))
@@ -256,6 +251,8 @@ export const layer = HttpApiBuilder.group(
       .handle("origins", () => orUnavailable(reads.origins))
       .handle("deliveries", () => orUnavailable(reads.deliveries))
       .handleRaw("redeliver", ({ request }) => orUnavailable(changes.redeliver(request)))
+      .handle("queue", () => orUnavailable(queue.list))
+      .handleRaw("changeAssistant", ({ params, request }) => orUnavailable(queue.change(params.id, request)))
       .handle("cluster", () => orUnavailable(reads.cluster))
       .handle("drain", ({ params }) => orUnavailable(changes.move(params.instance, "drained")))
       .handle("takeIn", ({ params }) => orUnavailable(changes.move(params.instance, "taken_in")))

@@ -9,6 +9,7 @@ import { OperatorAuthorization } from "../OperatorRoutes.ts"
 import * as Actions from "./ActionsApi.ts"
 import { documented } from "./OperatorDocs.ts"
 import * as Views from "./OperatorSchemas.ts"
+import * as Queue from "./QueueSchemas.ts"
 
 const uuid = { uuid: Schema.String }
 const instance = { instance: Schema.String }
@@ -91,7 +92,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     documented(
       "errors",
       "Group failures",
-      "The newest 10,000 failures of the range by their cause: errors that differ by ids, numbers and quoted parts are one group."
+      "The newest 10,000 failures of the range by their cause: errors that differ by ids, numbers, times and long quotes are one group; codes of status and error, and short names in quotes, tell causes apart."
     )
   ),
   HttpApiEndpoint.get("stuck", `${base}/stuck`, { success: Views.StuckView, error: readErrors }).annotateMerge(
@@ -125,6 +126,29 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
       "redeliver",
       "Send webhooks again",
       "Makes one more attempt of each given delivery, or of the newest failed ones that match a filter."
+    )
+  ),
+  HttpApiEndpoint.get("queue", `${base}/queue`, {
+    success: Queue.QueueView,
+    error: Errors.ServiceUnavailable
+  }).annotateMerge(
+    documented(
+      "queue",
+      "Read the queue",
+      "How many runs the core has and how many wait for room, by assistant. A run counts from its dispatch until its task is interrupted or ends."
+    )
+  ),
+  HttpApiEndpoint.put("changeAssistant", `${base}/queue/assistants/:id`, {
+    params: { id: Schema.String },
+    payload: Queue.ChangeAssistantBody,
+    success: Queue.QueuedAssistantView,
+    error: bodyErrors
+  }).annotateMerge(
+    documented(
+      "changeAssistant",
+      "Limit or pause an assistant",
+      "Holds on every node, and through restarts. A lower limit ends no run. While an assistant is paused its new runs wait, and resumed ones go on. "
+        + "An assistant that is not known is created."
     )
   ),
   HttpApiEndpoint.get("cluster", `${base}/cluster`, {

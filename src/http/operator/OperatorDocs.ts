@@ -20,6 +20,8 @@ const names = {
   origins: "listOrigins",
   deliveries: "searchDeliveries",
   redeliver: "redeliverWebhooks",
+  queue: "getQueue",
+  changeAssistant: "changeQueuedAssistant",
   cluster: "getCluster",
   drain: "drainNode",
   takeIn: "takeInNode",
@@ -86,7 +88,11 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
     query("sub", "Only about this user, also after the erasure of the user's data.", text),
     query("task", "Only about this task.", { type: "string", format: "uuid" }),
     query("operator", "Only by the operator with this name.", text),
-    query("action", "Only this action.", { type: "string", enum: [...actions] }),
+    query(
+      "action",
+      `Only this action: ${actions.map((action) => `\`${action}\``).join(", ")}, or one of an extension.`,
+      { type: "string", pattern: "^[a-z_]{1,64}$" }
+    ),
     query("from", "Only from this moment, in ISO 8601; all that is kept by default.", moment),
     query("to", "Only before this moment.", moment),
     ...paging
@@ -133,6 +139,16 @@ const node = {
   lateness_ms: 3
 }
 
+const queuedAssistant = {
+  assistant_id: 7,
+  name: "Analyst",
+  runs: 4,
+  running: 4,
+  waiting: 12,
+  oldest_waiting_since: at,
+  paused: false
+}
+
 const bulk = {
   id: "019ac5d2-9b00-7c10-8000-0a0b0c0d0e11",
   action: "rerun",
@@ -159,6 +175,7 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       overdue_ms: 0,
       last_hour: { created: 120, completed: 110, failed: 3, canceled: 1 },
       deliveries: { pending: 2, failed: 1 },
+      queue: { running: 12, waiting: 0, oldest_waiting_since: null, core_busy_since: null },
       nodes: 3,
       node_starts: [at, at, at],
       unowned: 0,
@@ -233,6 +250,18 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
     request: { filter: { origin, error: "timed_out" }, limit: 100, dry_run: true },
     response: { matched: 12, owed: 0, needs_secret: 0, left: 12 }
   },
+  queue: {
+    response: {
+      runs: 256,
+      runs_per_assistant: null,
+      core_busy_since: null,
+      running: 256,
+      waiting: 12,
+      oldest_waiting_since: at,
+      assistants: [queuedAssistant]
+    }
+  },
+  changeAssistant: { request: { runs: 4, paused: false }, response: queuedAssistant },
   cluster: { response: { members: [node], shards: 60, unowned: [] } },
   drain: { response: { instance: uuid, wanted: "drained" } },
   takeIn: { response: { instance: uuid, wanted: "taken_in" } },
@@ -313,6 +342,8 @@ const responses: Readonly<Record<keyof typeof names, Responses>> = {
   origins: { 200: "The targets of webhooks with their failures." },
   deliveries: { 200: "One page of the webhooks that match." },
   redeliver: { 200: "How many webhooks match and are sent again." },
+  queue: { 200: "The runs that the core has, and those that wait." },
+  changeAssistant: { 200: "The row of the assistant after the change." },
   cluster: { 200: "The nodes that report, with their shards." },
   drain: { 202: "The node will give its shards to the others.", ...unknownNode },
   takeIn: { 202: "The node will own shards again.", ...unknownNode },

@@ -127,6 +127,15 @@ export const OverviewView = Schema.Struct({
     }),
     "Webhooks."
   ),
+  queue: described(
+    Schema.Struct({
+      running: count("Runs that the core has."),
+      waiting: count("Runs that wait for room."),
+      oldest_waiting_since: momentOrNull("Since when the oldest of them waits."),
+      core_busy_since: momentOrNull("Since when the core says to the node that answers that it has no room; else null.")
+    }),
+    "The queue."
+  ),
   nodes: count("Nodes that report."),
   node_starts: described(Schema.Array(Moment), "When each of them started, as after a deployment."),
   unowned: count("Shards without an owner."),
@@ -155,7 +164,7 @@ export const ErrorsView = Schema.Struct({
   ),
   groups: described(
     Schema.Array(Schema.Struct({
-      fingerprint: text("What its errors have in common: `…` stands for ids, numbers and quoted parts."),
+      fingerprint: text("What its errors have in common: `…` stands for ids, numbers, times and long quotes."),
       error: text("The newest error, cut after 500 characters."),
       users: count("Users whose tasks failed."),
       assistants: count("Assistants that they asked."),

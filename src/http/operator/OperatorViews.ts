@@ -51,7 +51,9 @@ export const taskDetail = (
   { found, head, requestBytes, turnBytes }: TaskDetail,
   events: ReadonlyArray<RecordedEvent>,
   deliveries: ReadonlyArray<Delivery>,
-  members: ReadonlyArray<Member>
+  members: ReadonlyArray<Member>,
+  /** Its place in the queue. */
+  position: number | undefined
 ) => {
   const shard = TaskShard.of(head.uuid)
   return {
@@ -60,7 +62,7 @@ export const taskDetail = (
     revision: head.revision,
     shard,
     owner: members.find(({ shards }) => shards === null || shards.includes(shard))?.address ?? null,
-    ...TaskView.describeWaiting(head),
+    ...TaskView.describeWaiting(head, position),
     bytes: { request: requestBytes, turn: turnBytes },
     ended_by: endedBy(EndedBy.of(events.at(-1))),
     events: events.map((event) => ({
@@ -73,7 +75,7 @@ export const taskDetail = (
 }
 
 export const overview = (
-  { alerts, at, largestUsers, lastHour, live, members, origins, overdue, unowned }: Overview
+  { alerts, at, coreBusySince, largestUsers, lastHour, live, members, origins, overdue, queue, unowned }: Overview
 ) => ({
   at: format(at),
   live: { pending: live.counts.pending, processing: live.counts.processing, interrupted: live.counts.interrupted },
@@ -88,6 +90,12 @@ export const overview = (
   deliveries: {
     pending: origins.reduce((sum, { pending }) => sum + pending, 0),
     failed: origins.reduce((sum, { failed }) => sum + failed, 0)
+  },
+  queue: {
+    running: queue.running,
+    waiting: queue.waiting,
+    oldest_waiting_since: formatOrNull(queue.oldestWaitingSince),
+    core_busy_since: formatOrNull(coreBusySince ?? null)
   },
   nodes: members.length,
   node_starts: members.map(({ startedAt }) => format(startedAt)),

@@ -80,12 +80,25 @@ const create = Command.make(
     callbackUrl: optionalText("callback-url", "URL that receives webhooks"),
     callbackSecret: optionalText("callback-secret", "Secret that signs the webhooks"),
     maxExecutionTime: optionalInt("max-execution-time", "Time limit of the task in seconds"),
+    priority: optionalInt("priority", "Place in the queue while the core has no room: 0 to 5 (default: 5)"),
     metadata: Flags.metadata("Label of the task"),
     body: Flags.body,
     watch: boolean("watch", "Follow the task until it ends or is interrupted").pipe(Flag.withAlias("w"))
   },
   Effect.fnUntraced(
-    function*({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, text, tool, watch }) {
+    function*({
+      assistant,
+      body,
+      callbackSecret,
+      callbackUrl,
+      file,
+      maxExecutionTime,
+      metadata,
+      priority,
+      text,
+      tool,
+      watch
+    }) {
       const files = yield* Effect.forEach(file, (path) => uploadFile(path, undefined))
       const texts = text.length === 0 ? [] : [{ type: "text", text: text.join(" ") } as const]
       const input = [...texts, ...files]
@@ -96,6 +109,7 @@ const create = Command.make(
         callback_url: Option.getOrUndefined(callbackUrl),
         callback_secret: Option.getOrUndefined(callbackSecret),
         max_execution_time: Option.getOrUndefined(maxExecutionTime),
+        priority: Option.getOrUndefined(priority),
         metadata,
         ...body
       }
@@ -106,7 +120,9 @@ const create = Command.make(
     }
   )
 ).pipe(
-  Command.validate(({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, text, tool }) => {
+  Command.validate((
+    { assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, priority, text, tool }
+  ) => {
     const given = [
       ["input", "the text argument", text.length > 0],
       ["input", "--file", file.length > 0],
@@ -115,6 +131,7 @@ const create = Command.make(
       ["callback_url", "--callback-url", Option.isSome(callbackUrl)],
       ["callback_secret", "--callback-secret", Option.isSome(callbackSecret)],
       ["max_execution_time", "--max-execution-time", Option.isSome(maxExecutionTime)],
+      ["priority", "--priority", Option.isSome(priority)],
       ["metadata", "--metadata", Object.keys(metadata).length > 0]
     ] as const
     const twice = given.find(([field, , isGiven]) => isGiven && field in body)

@@ -78,6 +78,10 @@ const secretsOf = (given: Given, part: ServedPart) => {
     }, false)
   const hasEmbedded = env["DATABASE_URL"] === undefined || env["ASSISTANT_BACKEND_URL"] === undefined
   if (part === "backend" || (part === "service" && !isProduction && hasEmbedded)) isDirectoryUsable()
+  const { filesDir } = values
+  if (part === "service" && filesDir !== undefined) {
+    derive(given, "FILES_DIR", () => DataDirectory.make(filesDir), undefined)
+  }
   /** A part that is served alone does not use the secrets of the others, so a random value is enough in production. */
   const generated = <A>(name: string, file: string, parse: (text: string) => A, neutral: A): A =>
     isProduction && part === "service" ? neutral : derive(given, name, () =>
@@ -102,6 +106,11 @@ const secretsOf = (given: Given, part: ServedPart) => {
     tokenRules: derive(given, "JWT", () => TokenKeys.rulesOf(env, developmentSecret), TokenKeys.noRules),
     encryptionKeys: values.encryptionKeys ?? ([encryptionKey()] as const),
     internalTokens,
+    /** Whether the tokens of a core come from this process, so that its operator can know them only from here. */
+    generates: {
+      coreToken: !isProduction && values.coreTokens === undefined,
+      eventToken: !isProduction && values.coreEventTokens === undefined && values.internalTokens === undefined
+    },
     internalTokenNames: Setting.tokenNames(values.internalTokenNames, internalTokens.length),
     coreEventTokens: values.coreEventTokens ?? internalTokens,
     coreTokens: values.coreTokens
@@ -215,13 +224,21 @@ const upstreamsOf = ({ env, report, values }: Given, part: ServedPart) => {
     model: string
   ): Endpoint | undefined => baseUrl === undefined ? undefined : { baseUrl, apiKey, model, parameters: {} }
   if (values.modelUrl !== undefined && values.modelName === undefined) report("OPENAI_MODEL", "must be set")
-  if (part === "core" && values.assistantBackendUrl === undefined && !Setting.isProduction(env)) {
-    report("ASSISTANT_BACKEND_URL", "must be set for a core that is served alone")
+  const { assistantBackendUrl: backend, coreUrl, filesDir } = values
+  if (part === "core" && (backend === "none" || (backend === undefined && !Setting.isProduction(env)))) {
+    report("ASSISTANT_BACKEND_URL", "must be set to a URL for a core that is served alone")
+  }
+  if (part === "service" && backend === "none" && coreUrl === undefined) {
+    report("ASSISTANT_BACKEND_URL", "is none, so CORE_URL must be set: the built-in core calls an assistant backend")
+  }
+  if (part === "service" && filesDir !== undefined && backend !== "none") {
+    report("FILES_DIR", "requires ASSISTANT_BACKEND_URL=none: otherwise the assistant backend keeps the files")
   }
   return {
     /** The model of the general assistant, which exists only without a file of assistants. */
     model: endpoint(values.modelUrl, values.modelKey, values.modelName ?? ""),
-    transcription: endpoint(values.transcriptionUrl, values.transcriptionKey, values.transcriptionModel)
+    transcription: endpoint(values.transcriptionUrl, values.transcriptionKey, values.transcriptionModel),
+    hasBackend: backend !== "none"
   }
 }
 

@@ -10,7 +10,7 @@ import {
   fields as revocationFields
 } from "../store/revocations/RevocationRepositorySql.ts"
 import { micros, moment, type Query, query } from "../store/sql/Queries.ts"
-import { columnsOf, headColumns, isLive, isRunning, notEnded } from "../store/tasks/TaskColumns.ts"
+import { columnsOf, headColumns, isDispatched, isLive, notEnded } from "../store/tasks/TaskColumns.ts"
 import { attemptError, deliveries, state } from "../store/webhooks/WebhookStatements.ts"
 import {
   type DeliverySearch,
@@ -134,7 +134,7 @@ export const failures = query(
 export const stuck = query(
   Schema.Struct({ ...StuckRun.fields, total: Schema.Int, examined: Schema.Int }),
   `WITH live AS MATERIALIZED (
-    SELECT uuid, coalesce(last_event_at, created_at) AS at FROM tasks WHERE ${isRunning}
+    SELECT uuid, coalesce(last_event_at, created_at) AS at FROM tasks WHERE ${isDispatched}
     ORDER BY uuid LIMIT $1::int
   )
   SELECT ${headColumns}, ${columnsOf(["createdAt"])}, ${micros("found.at")} AS "progressAt", total, examined FROM (

@@ -6,6 +6,7 @@ import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { Revocation } from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import {
+  type Room,
   RunId,
   type Task,
   TaskEvent,
@@ -34,9 +35,10 @@ import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import type { Run } from "../core/CoreClient.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { CreateLimits } from "../Extensions.ts"
+import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
-import { type IdempotencyClaim, type NewTask, TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { type IdempotencyClaim, type NewTask, type QueueEntry, TaskWrites } from "../store/tasks/TaskWrites.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
 import * as TaskEnds from "./TaskEnds.ts"
@@ -114,7 +116,10 @@ const quotedLength = 255
 /** Replaces a malformed `run_id`; no run has it. */
 const noRun = RunId.make("00000000-0000-0000-0000-000000000000")
 
-const headOf = ({ acceptanceDeadline, deadline, maxExecutionTime, principal, runId, uuid }: NewTask): TaskHead => ({
+const headOf = (
+  { acceptanceDeadline, deadline, maxExecutionTime, principal, runId, uuid }: NewTask,
+  room: Room | null
+): TaskHead => ({
   uuid,
   sub: principal.sub,
   status: "pending",
@@ -122,10 +127,12 @@ const headOf = ({ acceptanceDeadline, deadline, maxExecutionTime, principal, run
   runId,
   maxExecutionTime,
   deadline,
-  acceptanceDeadline,
+  acceptanceDeadline: room === "waiting" ? null : acceptanceDeadline,
   resumedAt: null,
   lastEventAt: null,
-  handOvers: null
+  handOvers: null,
+  room,
+  queueRevision: 0
 })
 
 const runOf = ({ deadline, principal, runId, uuid }: NewTask, request: Run["request"], caller: Caller): Run => ({
@@ -184,7 +191,8 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
     caller: Caller,
     body: CreateTask,
     claim: IdempotencyClaim | undefined,
-    isImmediate: boolean
+    isImmediate: boolean,
+    entry: QueueEntry
   ) {
     const { callbackFormat = null, callbackSecret, maxExecutionTime } = body
     const runId = yield* newRunId
@@ -203,11 +211,12 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
         ? null
         : yield* secrets.seal("callback-secret", Redacted.make(callbackSecret))
     }
-    const insert = writes.create(task, settings.maxActiveTasks, claim)
-    const begin = Effect.suspend(() => actors.begin(headOf(task), runOf(task, body.whole ?? body.request, caller)))
+    const insert = writes.create(task, settings.maxActiveTasks, claim, entry)
+    const begin = (room: Room | null) =>
+      Effect.suspend(() => actors.begin(headOf(task, room), runOf(task, body.whole ?? body.request, caller)))
     // A client that disconnects must not leave a created task without an actor until the next sweep.
     const { isReplay, taskId } = yield* Effect.uninterruptible(
-      Effect.tap(insert, ({ isReplay, taskId }) => isReplay ? ensureActor(taskId) : begin)
+      Effect.tap(insert, ({ isReplay, room, taskId }) => isReplay ? ensureActor(taskId) : begin(room))
     )
     return { uuid: taskId, maxExecutionTime, isReplay }
   })
@@ -226,7 +235,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
     return yield* actors.withDispatchSlot(
       uuid,
       body.whole ?? body.request,
-      (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
+      (isImmediate, entry) => createNow(uuid, caller, body, claim, isImmediate, entry)
     )
   })
 })
@@ -259,6 +268,7 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   const writes = yield* TaskWrites
   const actors = yield* TaskActors
   const stops = yield* CoreStops
+  const busy = yield* CoreBusy
 
   /** Returns whether the key was claimed by the same request; fails when another request claimed it. */
   const isReplayed = Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
@@ -276,7 +286,9 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
       claim: IdempotencyClaim | undefined
     ) {
       const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
-      const outcome = yield* writes.commit(task.uuid, event, yield* now, { runId: task.runId }, made)
+      const at = yield* now
+      const waits = event._tag === "ToolResultsSubmitted" && busy.resumedWaits(at)
+      const outcome = yield* writes.commit(task.uuid, event, at, { runId: task.runId }, made, waits)
       if (outcome._tag === "Applied") return outcome.head
       // The same request may have been committed on another connection.
       if (yield* isReplayed(task.sub, claim)) return undefined

@@ -31,7 +31,7 @@ export interface ListOptions extends CallOptions {
   /** Only tasks with these pairs; at most 3. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
   /** Fields to add to each task. */
-  readonly include?: ReadonlyArray<"metadata" | "excerpt"> | undefined
+  readonly include?: ReadonlyArray<"metadata" | "excerpt" | "waiting_on"> | undefined
   /** Only tasks with this text in their id, metadata or excerpt. */
   readonly q?: string | undefined
 }

@@ -201,6 +201,7 @@ const operatorItems: ReadonlyArray<NavigationItem> = [
   { to: "/ops/tasks", label: "Tasks", icon: "tasks" },
   { to: "/ops/errors", label: "Errors", icon: "failed" },
   { to: "/ops/stuck", label: "Stuck", icon: "interrupted" },
+  { to: "/ops/queue", label: "Queue", icon: "inbox" },
   { to: "/ops/clocks", label: "Clocks", icon: "pending" },
   { to: "/ops/webhooks", label: "Webhooks", icon: "link" },
   { to: "/ops/schedules", label: "Schedules", icon: "again" },

@@ -3,8 +3,8 @@ import { identity } from "effect"
 import { CoreEvent, toReport } from "../../../domain/CoreProtocol.ts"
 import * as JsonShape from "../../../domain/json/Shape.ts"
 import * as Limits from "../../../domain/Limits.ts"
-import { CreateTaskBody, toCreateTask } from "../../../domain/TaskRequest.ts"
-import { RerunBody, toOverrides } from "../../../domain/TaskRerun.ts"
+import { CreateTaskBody, InternalCreateTaskBody, toCreateTask } from "../../../domain/TaskRequest.ts"
+import { InternalRerunBody, RerunBody, toOverrides } from "../../../domain/TaskRerun.ts"
 import { toToolResults } from "../../../domain/ToolCall.ts"
 import type { TurnReport } from "../../../services/store/TurnReport.ts"
 import { CancelBody, RedeliverBody, ToolResultsBody } from "../../contract/TaskSchemas.ts"
@@ -12,8 +12,11 @@ import { RevokeBody, TokenBody } from "../../contract/TokenSchemas.ts"
 import { kind } from "./JsonBody.ts"
 
 export const createTask = kind(CreateTaskBody, { to: toCreateTask })
-
 export const rerunTask = kind(RerunBody, { whenEmpty: {}, to: toOverrides })
+
+/** The same from an internal caller, on behalf of a user. */
+export const internalCreateTask: typeof createTask = kind(InternalCreateTaskBody, { to: toCreateTask })
+export const internalRerunTask: typeof rerunTask = kind(InternalRerunBody, { whenEmpty: {}, to: toOverrides })
 
 export const toolResults = kind(ToolResultsBody, { to: ({ results }) => toToolResults(results) })
 

@@ -59,6 +59,7 @@ const showTask = Command.make("show", { uuid, internalToken }, ({ internalToken,
           ["status", task.status],
           ["error", task.error],
           ["waits for", task.waiting_on && `${task.waiting_on.party}, ${task.waiting_on.for}`],
+          ["position", task.waiting_on?.position === undefined ? null : String(task.waiting_on.position)],
           ["until", task.waiting_on && age(task.waiting_on.until)],
           ["silent since", task.waiting_on?.silent_since && age(task.waiting_on.silent_since)],
           [

@@ -1,7 +1,7 @@
 /** One task of any user: what it waits for, where it runs, its history and its webhooks. Its content is shown on request. */
 import { useState } from "preact/hooks"
 import { useAction } from "../../actions.ts"
-import { Age, CopyButton, Fact, Moment, Status, wordOf } from "../../components/Basics.tsx"
+import { Age, CopyButton, Fact, Moment, placeOf, Status, wordOf } from "../../components/Basics.tsx"
 import { CancelTask } from "../../components/Dialog.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
 import { Loaded, Problem, Screen } from "../../components/Screen.tsx"
@@ -35,8 +35,8 @@ const Facts = ({ task }: { readonly task: Detail }) => (
     {task.waiting_on === null
       ? null
       : (
-        <Fact term={`Waits for the ${task.waiting_on.party}`}>
-          {task.waiting_on.for.replaceAll("_", " ")}, due <Age at={task.waiting_on.until} />
+        <Fact term={task.waiting_on.party === "queue" ? "Queued" : `Waits for the ${task.waiting_on.party}`}>
+          {placeOf(task.waiting_on) ?? task.waiting_on.for.replaceAll("_", " ")}, due <Age at={task.waiting_on.until} />
           {task.waiting_on.silent_since === undefined
             ? null
             : (
