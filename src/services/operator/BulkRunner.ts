@@ -15,11 +15,11 @@ import { PendingWork } from "../store/PendingWork.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import { TaskRequests } from "../tasks/TaskRequests.ts"
 import { Tasks } from "../tasks/Tasks.ts"
+import { UserTokens } from "../tasks/UserTokens.ts"
 import { logFault } from "../timing/Retry.ts"
 import * as Worker from "../timing/Worker.ts"
-import { UserTokens } from "../tokens/UserTokens.ts"
 import { BulkActions } from "./Bulk.ts"
-import type { Selection } from "./BulkStatements.ts"
+import type { Selection } from "./BulkSelection.ts"
 import { type BulkError, BulkStore, type Candidate, keptErrors, type LeasedBulk, type Owner } from "./BulkStore.ts"
 import * as Erasure from "./Erasure.ts"
 import { OperatorStore, type Position } from "./OperatorStore.ts"
@@ -39,8 +39,8 @@ const keyTtl = Duration.days(40)
 const keptFor = Duration.days(90)
 const deletionInterval = Duration.hours(1)
 
-/** What a new task differs in from a rerun of the user: it leaves one slot free. Here is the place of its priority, too. */
-const rerunFields = { sparedSlots: 1 }
+/** What a new task differs in from a rerun of the user: it leaves one slot free, and those of users come first. */
+const rerunFields = { sparedSlots: 1, priority: 3 }
 
 /** Who cancels, as events of tasks have it. */
 const actorOf = ({ id, operator }: Pick<LeasedBulk, "id" | "operator">) => `operator:${operator} bulk:${id}`
@@ -243,7 +243,7 @@ const make = Effect.gen(function*() {
       lastUser = isRoundOver ? "" : turn.at(-1)?.sub ?? ""
       if (isRead && !(yield* bulks.hasWaiting(id))) return true
       yield* pace(begunAt, turn.length, rate)
-      if (isRead && isRoundOver) yield* Effect.sleep(pause)
+      if (isRead && turn.length === 0) yield* Effect.sleep(pause)
     }
   })
 
