@@ -71,6 +71,8 @@ export const make = Effect.fnUntraced(function*(audited: Audited) {
         () => ({ assistantId: id, ...change }),
         queue.setAssistant(id, change)
       )
+      // What waits may have room now.
+      busy.waits()
       return HttpServerResponse.jsonUnsafe(view(row))
     })
   }
