@@ -36,6 +36,13 @@ const hasPossibleHost = Schema.makeFilter(
   { expected: `a host of at most ${Limits.hostLength} characters` }
 )
 
+/** Where webhooks may be sent. */
+export const WebhookUrl = Schema.String.check(
+  isAtMostCharacters(Limits.callbackUrlLength),
+  isHttpUrl,
+  hasPossibleHost
+)
+
 const ProviderData = Schema.Struct({ path: absentOr(Schema.String, "Storage-relative path of the file.") })
 
 const uploadedId = Schema.String.annotateKey({
@@ -266,7 +273,7 @@ export const CreateTaskBody = Schema.Struct({
     "Id of an image generator configuration of the assistant. An unknown id silently means the default."
   ),
   callback_url: absentOr(
-    Schema.String.check(isAtMostCharacters(Limits.callbackUrlLength), isHttpUrl, hasPossibleHost),
+    WebhookUrl,
     `The URL that receives webhooks: absolute, http or https, up to ${Limits.callbackUrlLength} characters.`
   ),
   callback_secret: absentOr(
@@ -339,6 +346,8 @@ export interface CreateTask extends KeptFields {
   readonly callbackSecret: string | null
   /** The name of the format of the webhooks, which an extension adds. If absent, they have the task itself. */
   readonly callbackFormat?: string
+  /** Slots that the task must leave free, for the user's own tasks; none if absent. */
+  readonly sparedSlots?: number
   /** See `StoredRequest`. */
   readonly request: OpaqueJson
   /** The `RunRequest` of a request that refers to other tasks, unless it is large. */

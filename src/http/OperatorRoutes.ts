@@ -9,6 +9,10 @@ export class CurrentOperator extends Context.Service<CurrentOperator, {
   readonly role: "full" | "read"
   /** Identifies the token in logs. */
   readonly token: string
+  /** The name of its owner, for the audit. */
+  readonly name: string
+  /** `console` with a session, else `cli` or `api`. */
+  readonly via: string
 }>()("async-task-service/http/OperatorRoutes/CurrentOperator") {}
 
 /**

@@ -13,7 +13,7 @@ import { readCalls } from "../../domain/ToolCall.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
 import { isQueued } from "../../domain/WaitingOn.ts"
 import { Contexts, type Listed } from "../../services/a2a/Contexts.ts"
-import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
+import { AssistantBackend, storageBaseOrNone } from "../../services/files/AssistantBackend.ts"
 import type { TaskOutline } from "../../services/store/tasks/TaskReads.ts"
 import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
 import { type Client, type TurnOf, Turns } from "../../services/tasks/Turns.ts"
@@ -140,7 +140,7 @@ export const make = Effect.gen(function*() {
 
   const artifactOf = Effect.fnUntraced(
     function*({ token }: Caller, uuid: string, { files, text }: TurnReader.ReadTurn, maxText: number) {
-      const storageBase = files.length === 0 ? "" : yield* backend.storageBase(token)
+      const storageBase = files.length === 0 ? "" : yield* storageBaseOrNone(backend, token)
       const first: ReadonlyArray<Part> = text === undefined
         ? []
         : text.bytes.length <= maxText

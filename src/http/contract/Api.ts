@@ -17,7 +17,7 @@ class FilesGroup extends HttpApiGroup.make("files").add(
   HttpApiEndpoint.post("upload", "/api/files", {
     payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
     success: Files.UploadedFileView.pipe(HttpApiSchema.status(201)),
-    error: [...Errors.bodyErrors, Errors.BadGateway, Errors.TooManyRequests]
+    error: [...Errors.bodyErrors, Errors.NotFound, Errors.BadGateway, Errors.TooManyRequests]
   }).annotateMerge(
     operation({
       name: "uploadFile",
@@ -31,6 +31,7 @@ class FilesGroup extends HttpApiGroup.make("files").add(
       },
       responses: {
         201: "The assistant backend stored the file. The body is an input item.",
+        404: "The service keeps no files.",
         408: "The upload stalled: no data arrived in time.",
         422: "The file or the form was refused; `errors` has the field `file`, or is the assistant backend's own.",
         429: "The user has too many uploads in progress on this node."
@@ -39,14 +40,14 @@ class FilesGroup extends HttpApiGroup.make("files").add(
   ),
   HttpApiEndpoint.get("storageBase", "/api/storage/base", {
     success: Files.StorageBaseView,
-    error: Errors.BadGateway
+    error: [Errors.NotFound, Errors.BadGateway]
   }).annotateMerge(
     operation({
       name: "getStorageBase",
       summary: "Get the storage URL",
       description: "Returns the base URL of the storage. Downloads from it need no token.",
       response: { url: "https://storage.example.com/public" },
-      responses: { 200: "The public base URL of the storage." }
+      responses: { 200: "The public base URL of the storage.", 404: "The service keeps no files." }
     })
   )
 ).middleware(Authorization).annotateMerge(

@@ -87,6 +87,8 @@ interface Call<E, R> {
   readonly uuid: string
   /** Whether an internal caller makes it on behalf of the user. */
   readonly isInternal: boolean
+  /** Who cancels, if not the user. */
+  readonly actor?: string
   /** Reads the body, and claims the idempotency key if there is one. */
   readonly receive: <A>(
     kind: BodyKind<A>
@@ -118,23 +120,23 @@ const makeOperations = Effect.gen(function*() {
       const { isReplay } = yield* tasks.submitToolResults(by, task, body, claim)
       return { isReplay, view: { uuid: task.uuid, status: "processing" as const } }
     }),
-    cancel: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
+    cancel: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: Call<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
       const { body, claim } = yield* receive(Bodies.cancel)
-      const { isReplay } = yield* tasks.cancel(task, body.reason, claim)
+      const { isReplay } = yield* tasks.cancel(task, body.reason, claim, actor)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
-    withdraw: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
+    withdraw: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: Call<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
       const { body } = yield* receive(Bodies.cancel)
-      yield* tasks.withdraw(task, body.reason)
+      yield* tasks.withdraw(task, body.reason, actor)
       return { isReplay: false, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
     delete: Effect.fnUntraced(function*<E, R>({ principal, uuid }: Pick<Call<E, R>, "principal" | "uuid">) {
       yield* tasks.delete(yield* tasks.getHead(yield* principal, uuid))
     }),
-    cancelInterrupted: Effect.fnUntraced(function*(principal: Principal) {
-      const uuids = yield* tasks.cancelInterrupted(principal)
+    cancelInterrupted: Effect.fnUntraced(function*(principal: Principal, actor?: string) {
+      const uuids = yield* tasks.cancelInterrupted(principal, actor)
       return { canceled: uuids.length, uuids }
     })
   }
@@ -194,7 +196,8 @@ const makeRest = Effect.gen(function*() {
       operations.delete({ principal, uuid }).pipe(
         Effect.catchTags({ ...taskErrors, TaskNotEnded: failWith(Conflict) })
       ),
-    cancelInterrupted: () => Effect.flatMap(principal, operations.cancelInterrupted).pipe(Effect.catchTags(storeErrors))
+    cancelInterrupted: () =>
+      Effect.flatMap(principal, (user) => operations.cancelInterrupted(user)).pipe(Effect.catchTags(storeErrors))
   }
 })
 
@@ -274,11 +277,18 @@ const layerChanges = TaskChanges.toLayer(
       "Tasks.rerun": (payload) =>
         answer(operations.rerun(one("rerun", payload))).pipe(Effect.catchTags(RpcRequests.refusedCreates)),
       "Tasks.submitToolResults": (payload) => answer(operations.submitToolResults(one("tool-results", payload))),
-      "Tasks.cancel": (payload) => answer(operations.cancel(one("cancel", payload))),
-      "Tasks.withdraw": (payload) => answer(operations.withdraw(one("withdraw", payload))),
+      "Tasks.cancel": (payload, { headers }) =>
+        answer(operations.cancel({ ...one("cancel", payload), actor: RpcRequests.actorOf(headers) })),
+      "Tasks.withdraw": (payload, { headers }) =>
+        answer(operations.withdraw({ ...one("withdraw", payload), actor: RpcRequests.actorOf(headers) })),
       "Tasks.delete": (payload) => refuseOutage(operations.delete(one("", payload))),
-      "Tasks.cancelInterrupted": ({ sub }) =>
-        refuseOutage(Effect.flatMap(RpcRequests.principal(sub), operations.cancelInterrupted))
+      "Tasks.cancelInterrupted": ({ sub }, { headers }) =>
+        refuseOutage(
+          Effect.flatMap(
+            RpcRequests.principal(sub),
+            (user) => operations.cancelInterrupted(user, RpcRequests.actorOf(headers))
+          )
+        )
     })
   })
 )

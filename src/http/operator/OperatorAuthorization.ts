@@ -98,7 +98,12 @@ export const layer = Layer.effect(
         const request = yield* HttpServerRequest.HttpServerRequest
         const { cookie, operator } = yield* ofRequest(request)
         if (operator.role === "read" && !isRead(request.method)) return yield* readOnly
-        return withCookie(cookie)(yield* Effect.provideService(handler, CurrentOperator, operator))
+        const via = request.headers["authorization"] === undefined
+          ? "console"
+          : request.headers["x-via"] === "cli"
+          ? "cli"
+          : "api"
+        return withCookie(cookie)(yield* Effect.provideService(handler, CurrentOperator, { ...operator, via }))
       })
     }))
 )
@@ -137,6 +142,7 @@ export const layerSessions = HttpRouter.use((router) =>
           withCookie(cookie)(
             HttpServerResponse.jsonUnsafe({
               role: operator.role,
+              name: operator.name,
               expires_at: expiresAt === undefined ? null : format(expiresAt)
             })
           )

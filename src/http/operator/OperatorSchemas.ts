@@ -53,7 +53,7 @@ export const OperatorTasksView = Schema.Struct({
 
 const { text: _, ...event } = Tasks.TaskEventView.fields
 
-const OperatorDeliveryView = Schema.Struct({
+export const OperatorDeliveryView = Schema.Struct({
   ...Tasks.DeliveryView.fields,
   task_uuid: described(Uuid, "The task."),
   origin: text("Origin of the callback URL.")
@@ -151,7 +151,7 @@ export const ErrorsView = Schema.Struct({
   ),
   groups: described(
     Schema.Array(Schema.Struct({
-      fingerprint: text("What its errors have in common: `…` stands for ids, numbers and quoted parts."),
+      fingerprint: text("What its errors have in common: `…` stands for ids, numbers, times and long quotes."),
       error: text("The newest error, cut after 500 characters."),
       users: count("Users whose tasks failed."),
       assistants: count("Assistants that they asked."),

@@ -9,17 +9,10 @@ import { type AssistantQueue, RunQueue } from "../../services/store/queue/RunQue
 import { invalid } from "../contract/Errors.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
-import type { CurrentOperator } from "../OperatorRoutes.ts"
+import { logged, makeAudited } from "./Actions.ts"
 import { ChangeAssistantBody } from "./QueueSchemas.ts"
 
 const changeAssistant = kind(ChangeAssistantBody, { to: identity })
-
-/** Logs a change, unless it was refused. */
-type Audited = <A, E, R>(
-  message: string,
-  details: (value?: A) => Readonly<Record<string, unknown>> | undefined,
-  change: Effect.Effect<A, E, R>
-) => Effect.Effect<A, E, R | CurrentOperator>
 
 const idOf = (text: string) => {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0
@@ -28,7 +21,8 @@ const idOf = (text: string) => {
     : Effect.fail(invalid("id", `Expected an integer between 1 and ${Number.MAX_SAFE_INTEGER}`))
 }
 
-export const make = Effect.fnUntraced(function*(audited: Audited) {
+export const make = Effect.gen(function*() {
+  const audited = yield* makeAudited
   const queue = yield* RunQueue
   const busy = yield* CoreBusy
   const backend = yield* AssistantBackend
@@ -66,13 +60,14 @@ export const make = Effect.fnUntraced(function*(audited: Audited) {
         ...(runs === undefined ? {} : { runs }),
         ...(Predicate.isNullish(paused) ? {} : { isPaused: paused })
       }
+      // The reason says what was changed.
       const row = yield* audited(
-        "an operator changed the queue of an assistant",
-        () => ({ assistantId: id, ...change }),
+        { action: "queue", target: String(id), reason: JSON.stringify({ runs, paused: paused ?? undefined }) },
         queue.setAssistant(id, change)
       )
       // What waits may have room now.
       busy.waits()
+      yield* logged("an operator changed the queue of an assistant", { assistantId: id, ...change })
       return HttpServerResponse.jsonUnsafe(view(row))
     })
   }

@@ -100,6 +100,9 @@ const upstream = (url: string | undefined, builtIn: string) =>
       ({ status }) => isAway(status) ? failed(`${Addresses.shown(url)} answers ${status}`) : reached(url)
     )
 
+const withoutBackend = ({ filesDir }: AppConfig.AppConfig) =>
+  filesDir === undefined ? "none, and no files: FILES_DIR is not set" : `none; files are kept in ${filesDir}`
+
 const NotReady = Schema.Struct({ checks: Schema.Record(Schema.String, Schema.String) })
 
 /** What `/readyz` says of a node that is ready. */
@@ -271,7 +274,10 @@ export const examine = Effect.fnUntraced(function*(internalToken: Option.Option<
     ...assistants(config),
     ...keysOf(config),
     finding("core", upstream(config.coreUrl, "built in")),
-    finding("backend", upstream(config.assistantBackendUrl, "built in")),
+    finding(
+      "backend",
+      config.hasBackend ? upstream(config.assistantBackendUrl, "built in") : Effect.succeed(withoutBackend(config))
+    ),
     ...config.extensions.flatMap(({ upstreams = [] }) => upstreams).map(({ name, url }) =>
       finding(name, upstream(url, ""))
     )

@@ -38,8 +38,8 @@ export class Changes extends Context.Service<Changes, {
   readonly publish: (uuid: TaskId, head?: TaskHead) => Effect.Effect<void>
   /** A change that another node has committed, or may have committed. */
   readonly receive: (uuid: TaskId) => Effect.Effect<void>
-  /** Calls `send` with every change that is published here, to forward it to other nodes. */
-  readonly relay: (send: (uuid: TaskId) => void) => Effect.Effect<void, never, Scope.Scope>
+  /** Calls `send` with every change that is published here, to forward it to other nodes for example. */
+  readonly relay: (send: (uuid: TaskId, head?: TaskHead) => void) => Effect.Effect<void, never, Scope.Scope>
 
   /**
    * Subscribes a request, as a long poll or an event stream, while the scope is open. The inner effect completes at the next signal;
@@ -117,7 +117,7 @@ const make = Effect.gen(function*() {
     }
   )
 
-  const relays = new Set<(uuid: TaskId) => void>()
+  const relays = new Set<(uuid: TaskId, head?: TaskHead) => void>()
   const remote = yield* Queue.dropping<TaskId>(maxQueued)
   const mayHaveGaps = Latch.makeUnsafe()
   const reception: Reception = { isAlive: false, problem: null, received: 0 }
@@ -131,7 +131,7 @@ const make = Effect.gen(function*() {
       Effect.sync(() => {
         published++
         notify(uuid, head)
-        relays.forEach((send) => send(uuid))
+        relays.forEach((send) => send(uuid, head))
       }),
     receive: (uuid) =>
       Effect.sync(() => {

@@ -12,10 +12,11 @@ import { TaskRetention } from "../store/tasks/TaskRetention.ts"
 import { TaskWrites } from "../store/tasks/TaskWrites.ts"
 
 export interface TaskEnds {
-  /** Cancels a pending, processing or interrupted task and asks the core to stop its run. */
+  /** Cancels a pending, processing or interrupted task and asks the core to stop its run. `actor` is who cancels it, if not the user. */
   readonly withdraw: (
     task: TaskHead,
-    reason: string | null
+    reason: string | null,
+    actor?: string
   ) => Effect.Effect<void, TaskHasEnded | TaskNotFound | StoreUnavailable>
   /** Deletes a task that has ended. Its pending webhooks are not sent. */
   readonly delete: (task: TaskHead) => Effect.Effect<void, TaskNotEnded | TaskNotFound | StoreUnavailable>
@@ -30,12 +31,12 @@ export const make = Effect.gen(function*() {
   const actors = yield* TaskActors
   const stops = yield* CoreStops
 
-  const withdraw: TaskEnds["withdraw"] = Effect.fnUntraced(function*(task, reason) {
+  const withdraw: TaskEnds["withdraw"] = Effect.fnUntraced(function*(task, reason, actor) {
     let head = task
     while (!isTerminal(head.status)) {
       const event = head.status === "interrupted"
-        ? Canceled.make({ reason })
-        : Withdrawn.make({ reason: reason ?? Failure.withdrawn })
+        ? Canceled.make({ reason, actor })
+        : Withdrawn.make({ reason: reason ?? Failure.withdrawn, actor })
       // Without a fence: a run that has begun in the meantime is withdrawn too.
       const outcome = yield* writes.commit(head.uuid, event, yield* now)
       if (outcome._tag === "Unknown") return yield* new TaskNotFound({})

@@ -85,14 +85,19 @@ export class Tasks extends Context.Service<
       results: ToolResults,
       claim?: IdempotencyClaim
     ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
+    /** `actor` is who cancels, if not the user. */
     readonly cancel: (
       task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
       reason: string | null,
-      claim?: IdempotencyClaim
+      claim?: IdempotencyClaim,
+      actor?: string
     ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
-    readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
-    /** Rejects requests with the token from now on and ends processing tasks that were created with it. */
-    readonly revoke: (revocation: Revocation) => Effect.Effect<void, StoreUnavailable>
+    readonly cancelInterrupted: (
+      principal: Principal,
+      actor?: string
+    ) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
+    /** Rejects requests with the token from now on and ends processing tasks that were created with it. `actor` is who revokes. */
+    readonly revoke: (revocation: Revocation, actor?: string) => Effect.Effect<void, StoreUnavailable>
     /** Commits an event of the core; `applied` is false when it changed nothing. */
     readonly report: (
       report: CoreReport
@@ -313,17 +318,17 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const cancel = Effect.fnUntraced(
-    function*(...[task, reason, claim]: Parameters<Tasks["Service"]["cancel"]>) {
+    function*(...[task, reason, claim, actor]: Parameters<Tasks["Service"]["cancel"]>) {
       if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
-      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason }), claim)
+      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason, actor }), claim)
       if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)
       return { isReplay: head === undefined }
     },
     Effect.uninterruptible
   )
 
-  const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal) {
-    const canceled = yield* writes.cancelInterrupted(principal.sub, yield* now)
+  const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal, actor?: string) {
+    const canceled = yield* writes.cancelInterrupted(principal.sub, yield* now, actor)
     yield* Effect.forEach(canceled, actors.wake, { discard: true })
     if (canceled.length > 0) yield* stops.wake
     return canceled.map(({ uuid }) => uuid)
@@ -369,6 +374,7 @@ const make = Effect.gen(function*() {
     ...(yield* makeChanges(runs)),
     ...(yield* TaskEnds.make),
     report: yield* makeReport,
-    revoke: (revocation) => Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation), sweeper.endRevoked))
+    revoke: (revocation, actor) =>
+      Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation, actor), sweeper.endRevoked))
   })
 })

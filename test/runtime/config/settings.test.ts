@@ -84,6 +84,13 @@ const cases: Readonly<Record<string, Case>> = {
   INTERNAL_TOKENS: [(c) => c.internalTokens.map((token) => reveal(token)?.length), [44], ["123, 1", [3, 1]], ","],
   CORE_EVENT_TOKENS: [(c) => c.coreEventTokens.map((token) => reveal(token)?.length), [44], ["123, 1", [3, 1]], ","],
   ASSISTANT_BACKEND_URL: [(c) => c.assistantBackendUrl, undefined, ["http://b/a", "http://b/a"], "b"],
+  FILES_DIR: [
+    (c) => c.filesDir,
+    undefined,
+    [`${DATA_DIR}/f/.`, `${DATA_DIR}/f`],
+    "/dev/null/a",
+    { ASSISTANT_BACKEND_URL: "none", CORE_URL: "http://c" }
+  ],
   ENCRYPTION_KEY: [
     (c) => c.encryptionKeys.map((found) => Redacted.value(found).length),
     [32],

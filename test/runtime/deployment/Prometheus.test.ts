@@ -68,6 +68,13 @@ describe("alert rules", () => {
     SchedulesWithoutToken: [`sum(increase(schedule_firings_total{outcome="failed"}[10m]))`, 0, 1],
     SchedulesLate: ["histogram_quantile(0.99, sum by (le) (rate(schedule_lateness_seconds_bucket[10m])))", 0.9, 1.1],
     UsageNotBooked: ["max(usage_booking_age_seconds)", 119, 121],
+    WebhookEndpointDisabled: ["sum by (reason) (increase(webhook_endpoint_disabled_total[1h]))", 0, 1],
+    WebhookEndpointEventsDropped: [
+      "sum by (reason) (increase(webhook_endpoint_deliveries_dropped_total[1h]))",
+      0,
+      1
+    ],
+    WebhookEndpointsLate: ["max(webhook_endpoint_overdue_seconds)", 299, 301],
     TaskUserStoresMuch: ["max(task_storage_largest_user_bytes)", 10 * 2 ** 30, 10 * 2 ** 30 + 1],
     TaskClockWrong: ["max by (instance) (abs(clock_offset_seconds))", 0.9, 1.1],
     TokenRevocationsStale: ["revocation_sync_age_seconds", 9, 11],

@@ -20,7 +20,9 @@ import { announce, copy, notify } from "../messages.ts"
 import { money } from "../money.ts"
 import { href, navigate } from "../Router.ts"
 import { schemasOf } from "../schemaForm.ts"
+import { Asked } from "./task/Asked.tsx"
 import { Conversation } from "./task/Conversation.tsx"
+import { Reply } from "./task/Reply.tsx"
 import { Result } from "./task/Result.tsx"
 import { Timeline } from "./task/Timeline.tsx"
 import { Webhooks } from "./task/Webhooks.tsx"
@@ -144,12 +146,18 @@ const Question = ({ live, task }: { readonly task: Task; readonly live: LiveTask
   </>
 )
 
+const ResultAndReply = ({ task }: { readonly task: Task }) => (
+  <>
+    <Result task={task} />
+    {task.status === "completed" && task.request != null ? <Reply task={task} request={task.request} /> : null}
+  </>
+)
+
 const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask }) => {
   useEffect(() => announce(`Task is ${wordOf(task.status).toLowerCase()}`), [task.status])
-  const ask = askOf(task.request)
   return (
     <>
-      {ask === "" ? null : <p class="ask" dir="auto">{ask}</p>}
+      {task.request == null ? null : <Asked request={task.request} />}
       <dl class="facts">
         <Present task={task} />
         {task.status === "interrupted" ? null : <Past task={task} />}
@@ -161,7 +169,7 @@ const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask 
         tabs={[
           ...task.status === "interrupted"
             ? []
-            : [{ id: "result", label: "Result", content: () => <Result task={task} /> }],
+            : [{ id: "result", label: "Result", content: () => <ResultAndReply task={task} /> }],
           { id: "conversation", label: "Conversation", content: () => <Conversation turn={task.turn} /> },
           { id: "timeline", label: "Timeline", content: () => <Timeline task={task} events={live.events.value} /> },
           {
@@ -197,13 +205,22 @@ const Actions = ({ onCancel, onDelete, task }: {
         <Icon name="again" />Run again
       </a>
     )}
-    {task.status !== "completed" ? null : <a class="button" href={href(`/new?after=${task.uuid}`)}>Continue</a>}
+    {task.status !== "completed" || task.request != null
+      ? null
+      : <a class="button" href={href(`/new?after=${task.uuid}`)}>Continue</a>}
     {task.status !== "interrupted"
       ? null
       : <button type="button" class="button danger" onClick={onCancel}>Cancel…</button>}
     {isTerminal(task) ? <button type="button" class="button danger" onClick={onDelete}>Delete…</button> : null}
   </>
 )
+
+/** Characters of the request in the title of the tab. */
+const maxTitle = 60
+
+/** The name of the tab: the status, and what was asked. */
+const titleOf = (task: Task): string =>
+  `${wordOf(task.status)}: ${askOf(task.request, maxTitle) || `Task ${shortId(task.uuid)}`}`
 
 export const TaskScreen = ({ uuid }: { readonly uuid: string }) => {
   const live = useMemo(() => followTask(uuid), [uuid])
@@ -215,7 +232,7 @@ export const TaskScreen = ({ uuid }: { readonly uuid: string }) => {
   const refused = polled.data === undefined ? refusal(polled.error) : undefined
   return (
     <Screen
-      title={`Task ${shortId(uuid)}`}
+      title={polled.data === undefined ? `Task ${shortId(uuid)}` : titleOf(polled.data)}
       heading={
         <>
           Task <code title={uuid}>{shortId(uuid)}</code>

@@ -28,7 +28,9 @@ const call = Effect.fnUntraced(function*<View extends Schema.ConstraintDecoder<u
     failed(`Request to the service at ${Addresses.shown(url)} failed: ${rootCauseMessage(error)}`)
   )
   const response = yield* HttpClient.execute(
-    HttpClientRequest.bearerToken(request(`${url}/internal/operator${path}`), token)
+    HttpClientRequest.bearerToken(request(`${url}/internal/operator${path}`), token).pipe(
+      HttpClientRequest.setHeader("x-via", "cli")
+    )
   ).pipe(broken)
   if (response.status < 300) return yield* broken(HttpClientResponse.schemaBodyJson(view)(response))
   const { message } = yield* broken(HttpClientResponse.schemaBodyJson(Refusal)(response))
