@@ -11,7 +11,8 @@ import { latest } from "./src/services/store/schema/Migrations.ts"
 
 const known = { hash: "4b55cf9e14047dd6", latest: 3 }
 
-const hash = createHash("sha256").update([...statements, ...queue, ...actors, ...functions].join("\n")).digest("hex").slice(0, 16)
+const hash = createHash("sha256").update([...statements, ...queue, ...actors, ...functions].join("\n")).digest("hex")
+  .slice(0, 16)
 if (hash !== known.hash || latest !== known.latest) {
   console.log(
     `The tables or functions of the database (${hash}) or the newest migration (${latest}) have changed. Append a migration in`

@@ -22,9 +22,10 @@ export class InternalTokenName extends Context.Service<InternalTokenName, string
 /** `Authorization: Bearer` with one of `INTERNAL_TOKENS`. */
 export class InternalAuthorization
   extends HttpApiMiddleware.Service<InternalAuthorization, { provides: InternalTokenName }>()(
-  "async-task-service/http/contract/Middleware/InternalAuthorization",
-  { security: { internalToken: HttpApiSecurity.bearer }, error: Unauthorized }
-) {}
+    "async-task-service/http/contract/Middleware/InternalAuthorization",
+    { security: { internalToken: HttpApiSecurity.bearer }, error: Unauthorized }
+  )
+{}
 
 /** `Authorization: Bearer` with one of `CORE_EVENT_TOKENS`. */
 export class CoreAuthorization extends HttpApiMiddleware.Service<CoreAuthorization>()(

@@ -92,7 +92,9 @@ export const AuditLineView = Schema.Struct({
   id: text("Identifies the line."),
   at: moment("When it was done."),
   operator: text("The name of the token, of `INTERNAL_TOKEN_NAMES` or `OPERATOR_READ_TOKEN_NAMES`."),
-  via: text("`api`, `cli` or `console`; `bulk` for each task of a bulk action; `rpc` or `internal` for calls of other services."),
+  via: text(
+    "`api`, `cli` or `console`; `bulk` for each task of a bulk action; `rpc` or `internal` for calls of other services."
+  ),
   action: text("What was done, as in `cancel`."),
   target: textOrNull("The task, delivery, node or token."),
   sub: textOrNull("The user, or a pseudonym once the user's data are erased."),
@@ -106,7 +108,10 @@ export const AuditLineView = Schema.Struct({
 export const AuditView = Schema.Struct({
   data: described(Schema.Array(AuditLineView), "Newest first."),
   next: textOrNull("The `cursor` of the next page; null when nothing follows."),
-  complete: described(Schema.Boolean, "False when the search examined its maximum number of lines before the page was full.")
+  complete: described(
+    Schema.Boolean,
+    "False when the search examined its maximum number of lines before the page was full."
+  )
 }).annotate({ identifier: "Audit", description: "One page of the audit." })
 
 export const LimitsBody = Schema.Struct({
@@ -151,7 +156,9 @@ export const UserView = Schema.Struct({
     "Of all tokens of the user; null without one."
   ),
   schedules: Schema.optionalKey(Schema.Json).annotate({ description: "Schedules by their state." }),
-  usage: Schema.optionalKey(Schema.Json).annotate({ description: "Of the current month in UTC: tasks, tokens and cost." })
+  usage: Schema.optionalKey(Schema.Json).annotate({
+    description: "Of the current month in UTC: tasks, tokens and cost."
+  })
 }).annotate({ identifier: "OperatorUser", description: "One user, without what the tasks say." })
 
 export const EraseBody = Schema.Struct({

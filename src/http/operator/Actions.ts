@@ -86,11 +86,14 @@ const checkName = (sub: string) =>
   isName(sub) ? Effect.succeed(sub) : Effect.fail(new NotFound({ message: "There can be no user with this name." }))
 
 /** A change, or a read of content, with its line of the audit. */
-export const makeAudited = Effect.map(Audit, ({ record }) =>
-  Effect.fnUntraced(function*<A, E, R>(line: NewLine, change: Effect.Effect<A, E, R>) {
-    const { name, via } = yield* CurrentOperator
-    return yield* record({ name, via }, line, change)
-  }))
+export const makeAudited = Effect.map(
+  Audit,
+  ({ record }) =>
+    Effect.fnUntraced(function*<A, E, R>(line: NewLine, change: Effect.Effect<A, E, R>) {
+      const { name, via } = yield* CurrentOperator
+      return yield* record({ name, via }, line, change)
+    })
+)
 
 /** Logs what an operator did, in addition to the audit. */
 export const logged = (message: string, details: Readonly<Record<string, unknown>> = {}) =>
@@ -237,8 +240,12 @@ export const make = Effect.gen(function*() {
           matched
         }).pipe(
           // The action does it again, if the process ends before it is done.
-          Effect.andThen(Effect.flatMap(now, (issuedBefore) =>
-            tasks.revoke(Revocation.cases.User.make({ sub, issuedBefore, expiresAt: null }))))
+          Effect.andThen(
+            Effect.flatMap(
+              now,
+              (issuedBefore) => tasks.revoke(Revocation.cases.User.make({ sub, issuedBefore, expiresAt: null }))
+            )
+          )
         )
       )
       return HttpServerResponse.jsonUnsafe({ id, matched }, { status: 202 })

@@ -70,7 +70,11 @@ export const setLimits = HttpApiEndpoint.put("setLimits", `${base}/users/:sub/li
   success: Views.LimitsView,
   error: [...bodyErrors, Errors.NotFound]
 }).annotateMerge(
-  documented("setLimits", "Set a user's limits", "For a user that is a service, and may have more active tasks than others.")
+  documented(
+    "setLimits",
+    "Set a user's limits",
+    "For a user that is a service, and may have more active tasks than others."
+  )
 )
 
 export const exportUser = HttpApiEndpoint.get("exportUser", `${base}/users/:sub/export`, {

@@ -72,7 +72,9 @@ export const decode = Effect.fnUntraced(function*(
   const textOf = (name: string, longest = maxText) => {
     const text = given[name]
     if (text === undefined) return null
-    return isText(text) && text.length <= longest ? text : refuse(name, `Expected one text of 1 to ${longest} characters`)
+    return isText(text) && text.length <= longest
+      ? text
+      : refuse(name, `Expected one text of 1 to ${longest} characters`)
   }
   const sub = textOf("sub")
   const status = given["status"] === undefined || Schema.is(TaskStatus)(given["status"])

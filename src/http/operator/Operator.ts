@@ -175,12 +175,16 @@ const makeChanges = Effect.gen(function*() {
           enqueued > 0 ? logged("an operator redelivered webhooks", { count: enqueued }) : Effect.void
         )
       )
-    if (ids) return yield* auditedRedelivery(ids.length === 1 ? ids[0]! : `${ids.length} deliveries`, operators.redeliver(ids))
+    if (ids) {
+      return yield* auditedRedelivery(ids.length === 1 ? ids[0]! : `${ids.length} deliveries`, operators.redeliver(ids))
+    }
     const { error, origin, ...moments } = filter ?? {}
     const range = yield* Query.rangeOf(moments, "filter.")
     const redeliverUpTo = (limit: number) =>
       operators.redeliverFailed({ ...range, origin: origin ?? null, error: error ?? null }, limit)
-    return yield* isDry === true ? redeliverUpTo(0) : auditedRedelivery(origin ?? "all origins", redeliverUpTo(limit ?? redeliveries.matching))
+    return yield* isDry === true
+      ? redeliverUpTo(0)
+      : auditedRedelivery(origin ?? "all origins", redeliverUpTo(limit ?? redeliveries.matching))
   })
 
   return {

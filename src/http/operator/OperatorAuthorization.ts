@@ -100,7 +100,9 @@ export const layer = Layer.effect(
         if (operator.role === "read" && !isRead(request.method)) return yield* readOnly
         const via = request.headers["authorization"] === undefined
           ? "console"
-          : request.headers["x-via"] === "cli" ? "cli" : "api"
+          : request.headers["x-via"] === "cli"
+          ? "cli"
+          : "api"
         return withCookie(cookie)(yield* Effect.provideService(handler, CurrentOperator, { ...operator, via }))
       })
     }))

@@ -1,10 +1,10 @@
 /** Documents the operator interface in OpenAPI: names, parameters, examples and responses. */
 import * as Limits from "../../domain/Limits.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
+import { actions } from "../../services/operator/Audit.ts"
 import { completedAt, deliveryId, uuid } from "../contract/Examples.ts"
 import { type Node, schemaRef } from "../contract/OpaqueSchemas.ts"
 import { integer, operation, query } from "../contract/Operation.ts"
-import { actions } from "../../services/operator/Audit.ts"
 import { clocks, maxStuckMinutes, pages } from "./OperatorSchemas.ts"
 
 const names = {

@@ -124,7 +124,8 @@ export const settings = {
   internalTokenNames: setting(names, {
     name: "INTERNAL_TOKEN_NAMES",
     default: "",
-    meaning: "names of those who have `INTERNAL_TOKENS`, in their order; the audit and the tasks that they cancel show them (else `token-1`, …)"
+    meaning:
+      "names of those who have `INTERNAL_TOKENS`, in their order; the audit and the tasks that they cancel show them (else `token-1`, …)"
   }),
   coreEventTokens: optional(tokens, {
     name: "CORE_EVENT_TOKENS",

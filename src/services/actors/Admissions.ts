@@ -12,6 +12,7 @@ import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import { resumedClass, RunQueue } from "../store/queue/RunQueue.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import * as Worker from "../timing/Worker.ts"
 import { TaskActors } from "./TaskActors.ts"
 

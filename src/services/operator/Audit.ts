@@ -210,10 +210,13 @@ const make = Effect.gen(function*() {
       return yield* Effect.onExit(change, (exit) => {
         const outcome = outcomeOf(exit)
         const log = outcome === "unknown"
-          ? Effect.annotateLogs(Effect.logWarning("a change by an operator did not end as it should, and may have been made"), {
-            name: actor.name,
-            ...line
-          })
+          ? Effect.annotateLogs(
+            Effect.logWarning("a change by an operator did not end as it should, and may have been made"),
+            {
+              name: actor.name,
+              ...line
+            }
+          )
           : Effect.void
         return Effect.andThen(log, Effect.ignoreCause(Effect.timeout(execute(settle, [id, outcome]), settleTimeout)))
       })
@@ -247,7 +250,10 @@ export const layerRetention = (retention: Duration.Duration) =>
       count(deleteExpired, [plus(at, Duration.negate(retention)), deletionBatch]))
     yield* Worker.make({
       name: "the deletion of old lines of the audit",
-      runOnce: Effect.repeat(deleteOld, { while: (deleted) => deleted === deletionBatch }),
+      runOnce: Effect.repeat(deleteOld, {
+        while: (deleted) =>
+          deleted === deletionBatch
+      }),
       interval: deletionInterval
     })
   }))

@@ -194,7 +194,9 @@ const make = Effect.gen(function*() {
   const rerun = Effect.fnUntraced(function*({ id }: LeasedBulk, candidate: Candidate) {
     const { maximum, sub, uuid } = candidate
     const drop = (error: string | null) => bulks.dropped(id, candidate, error)
-    if (maximum < 2) return yield* drop("The user may have one active task, and a bulk action leaves the last slot free.")
+    if (maximum < 2) {
+      return yield* drop("The user may have one active task, and a bulk action leaves the last slot free.")
+    }
     const [task] = yield* reads.heads([uuid])
     if (task === undefined || !isTerminal(task.status)) return yield* drop(null)
     yield* tokens.callerFor(sub, { bulk_id: id }).pipe(
@@ -302,7 +304,11 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
       if (Option.isNone(found)) return
       const bulk = found.value
       // What fails is repeated once the lease has ended.
-      yield* FiberMap.run(running, bulk.id, Effect.catchCause(carryOut.run(bulk), logFault("a bulk action was interrupted")))
+      yield* FiberMap.run(
+        running,
+        bulk.id,
+        Effect.catchCause(carryOut.run(bulk), logFault("a bulk action was interrupted"))
+      )
     }
   })
   yield* Worker.make({ name: "the bulk actions", runOnce: claim, interval, wake, demand })

@@ -88,7 +88,11 @@ const tasksOf = (selection: TaskSelection, after: Position | null): Part => {
     ...(text === null ? [] : [hasText(`${bind(text)}::text`, `${bind(idPattern(text))}::text`)]),
     ...(labels === null
       ? []
-      : [`EXISTS (SELECT FROM task_metadata WHERE task_uuid = uuid AND metadata @> ${bind(JSON.stringify(labels))}::text::jsonb)`])
+      : [
+        `EXISTS (SELECT FROM task_metadata WHERE task_uuid = uuid AND metadata @> ${
+          bind(JSON.stringify(labels))
+        }::text::jsonb)`
+      ])
   ]
   return {
     rows: `SELECT uuid, ${at} AS at, completed_at, assistant_id, error, sub FROM tasks WHERE ${rows.join(" AND ")}`,
@@ -113,17 +117,21 @@ const deliveriesOf = (selection: DeliverySelection, after: Position | null): Par
   const rows = [
     ...(keys === undefined
       ? [isFailed]
-      : [`(d.task_uuid, d.revision) IN (SELECT * FROM unnest(${bind(array(keys.map(({ taskId }) => taskId), uuid))}, ${
-        bind(array(keys.map(({ revision }) => revision), int4))
-      }))`]),
+      : [
+        `(d.task_uuid, d.revision) IN (SELECT * FROM unnest(${bind(array(keys.map(({ taskId }) => taskId), uuid))}, ${
+          bind(array(keys.map(({ revision }) => revision), int4))
+        }))`
+      ]),
     ...(origin === null ? [] : [`d.origin = ${bind(origin)}::text`]),
     ...(from === null ? [] : [`d.created_at >= ${moment(bind(from))}`]),
     `d.created_at < ${moment(bind(to))}`,
     ...(after === null || last === undefined
       ? []
-      : [`(d.created_at, d.task_uuid, d.revision) < (${moment(bind(after.at))}, ${bind(last.taskId)}::uuid, ${
-        bind(last.revision)
-      }::int)`])
+      : [
+        `(d.created_at, d.task_uuid, d.revision) < (${moment(bind(after.at))}, ${bind(last.taskId)}::uuid, ${
+          bind(last.revision)
+        }::int)`
+      ])
   ]
   return {
     rows: `SELECT d.created_at AS at, d.task_uuid, d.revision, d.sub, d.status FROM webhook_deliveries d WHERE ${

@@ -55,7 +55,9 @@ export const LeasedBulk = Schema.Struct({
 })
 export type LeasedBulk = typeof LeasedBulk.Type
 
-export interface NewBulk extends Pick<Bulk, "id" | "action" | "filter" | "sub" | "reason" | "rate" | "operator" | "startedAt" | "matched"> {
+export interface NewBulk
+  extends Pick<Bulk, "id" | "action" | "filter" | "sub" | "reason" | "rate" | "operator" | "startedAt" | "matched">
+{
   readonly selection: Selection | null
 }
 
@@ -90,10 +92,11 @@ const columns = `id::text AS id, action, filter, sub, reason, rate, operator, ${
 const leasedColumns = `${columns}, selection, ${micros("position_at")} AS "positionAt", position_id AS "positionId",
   is_read AS "isRead", page`
 
-const insert = `INSERT INTO operator_bulk (id, action, filter, selection, sub, reason, rate, operator, started_at, state, matched, lease_until)
-  VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::text, $6::text, $7::int, $8::text, ${moment("$9")}, 'running', $10::int, ${
-  moment("$9")
-})`
+const insert =
+  `INSERT INTO operator_bulk (id, action, filter, selection, sub, reason, rate, operator, started_at, state, matched, lease_until)
+  VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::text, $6::text, $7::int, $8::text, ${
+    moment("$9")
+  }, 'running', $10::int, ${moment("$9")})`
 
 const get = query(Bulk, `SELECT ${columns} FROM operator_bulk WHERE id = $1::uuid`)
 const list = query(Bulk, `SELECT ${columns} FROM operator_bulk ORDER BY started_at DESC, id DESC LIMIT $1::int`)
@@ -121,7 +124,9 @@ const takePage = countQuery(
 /** Adds what became of the page, with a line of the audit for each of the targets. */
 const addCounts = countQuery(
   `WITH written AS (
-    UPDATE operator_bulk SET lease_until = ${moment("$3")}, page = NULL, done = done + $4::int, skipped = skipped + $5::int,
+    UPDATE operator_bulk SET lease_until = ${
+    moment("$3")
+  }, page = NULL, done = done + $4::int, skipped = skipped + $5::int,
       failed = failed + $6::int, errors = $7::text
     WHERE ${owned} RETURNING id, operator, action, reason
   ), noted AS (
@@ -201,8 +206,9 @@ const renew = countQuery(
 )
 
 /** Binds what stands for the user from then on, if that changes. */
-const end =
-  `UPDATE operator_bulk SET state = 'done', ended_at = ${moment("$3")}, page = NULL, sub = coalesce($4::text, sub) WHERE ${owned}`
+const end = `UPDATE operator_bulk SET state = 'done', ended_at = ${
+  moment("$3")
+}, page = NULL, sub = coalesce($4::text, sub) WHERE ${owned}`
 const stop = query(
   Bulk,
   `UPDATE operator_bulk SET state = 'stopped', ended_at = ${moment("$2")}, page = NULL
@@ -211,9 +217,11 @@ const stop = query(
 const forgetReruns = "DELETE FROM operator_reruns WHERE bulk_id = $1::uuid"
 
 const deleteOld = deletionQuery("operator_bulk", `ended_at < ${moment("$1")}`)
-const deleteOldFiles = `DELETE FROM operator_erased_files f WHERE NOT EXISTS (SELECT FROM operator_bulk b WHERE b.id = f.bulk_id)`
+const deleteOldFiles =
+  `DELETE FROM operator_erased_files f WHERE NOT EXISTS (SELECT FROM operator_bulk b WHERE b.id = f.bulk_id)`
 
-const addFiles = `INSERT INTO operator_erased_files (bulk_id, file_id) SELECT $1::uuid, unnest($2::text[]) ON CONFLICT DO NOTHING`
+const addFiles =
+  `INSERT INTO operator_erased_files (bulk_id, file_id) SELECT $1::uuid, unnest($2::text[]) ON CONFLICT DO NOTHING`
 const files = query(
   Schema.Struct({ id: Schema.String }),
   `SELECT file_id AS id FROM operator_erased_files WHERE bulk_id = $1::uuid ORDER BY file_id LIMIT $2::int`
@@ -331,8 +339,7 @@ const make = Effect.gen(function*() {
     end: ({ id, owner }, at, sub) =>
       Effect.andThen(execute(end, [id, owner, at, sub ?? null]), execute(forgetReruns, [id])),
     stop: (id, at) => Effect.tap(first(stop, [id, at]), () => execute(forgetReruns, [id])),
-    deleteOld: (before) =>
-      Effect.andThen(count(deleteOld, [before, deletionBatch]), execute(deleteOldFiles, [])),
+    deleteOld: (before) => Effect.andThen(count(deleteOld, [before, deletionBatch]), execute(deleteOldFiles, [])),
     addFiles: (id, found) => found.length === 0 ? Effect.void : execute(addFiles, [id, textArray(found)]),
     files: (id, limit) => Effect.map(rows(files, [id, limit]), (found) => found.map(({ id }) => id))
   })

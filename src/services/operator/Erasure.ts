@@ -24,7 +24,7 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const addFileIds = (value: unknown, ids: Set<string>): void => {
   const open = [value]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    if (Array.isArray(next)) for (const item of next) open.push(item)
+    if (Array.isArray(next)) { for (const item of next) open.push(item) }
     else if (isObject(next)) {
       for (const [name, member] of Object.entries(next)) {
         if ((name === "file" || name === "voice") && isObject(member) && typeof member["id"] === "string") {

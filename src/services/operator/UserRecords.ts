@@ -87,13 +87,19 @@ const taskLines = query(
     'turn', (SELECT turn::json FROM task_turns WHERE task_uuid = uuid),
     'pending_tool_calls', pending_tool_calls::json,
     'events', coalesce((SELECT json_agg(json_build_object(
-        'revision', revision, 'type', type, 'status', e.status, 'occurred_at', ${at("occurred_at")}, 'by', split_part(actor, ':', 1)
+        'revision', revision, 'type', type, 'status', e.status, 'occurred_at', ${
+    at("occurred_at")
+  }, 'by', split_part(actor, ':', 1)
       ) ORDER BY revision) FROM task_events e WHERE e.task_uuid = uuid), '[]'),
     'deliveries', coalesce((SELECT json_agg(json_build_object(
-        'id', concat(d.task_uuid, '-', d.revision), 'status', d.status, 'url', d.url, 'created_at', ${at("d.created_at")},
+        'id', concat(d.task_uuid, '-', d.revision), 'status', d.status, 'url', d.url, 'created_at', ${
+    at("d.created_at")
+  },
         'delivered_at', ${at("d.delivered_at")},
         'attempts', (SELECT coalesce(json_agg(json_build_object(
-            'number', number, 'started_at', ${at("started_at")}, 'duration_ms', duration_ms, 'response_status', response_status,
+            'number', number, 'started_at', ${
+    at("started_at")
+  }, 'duration_ms', duration_ms, 'response_status', response_status,
             'error', a.error
           ) ORDER BY number), '[]') FROM webhook_attempts a WHERE a.task_uuid = d.task_uuid AND a.revision = d.revision)
       ) ORDER BY d.revision) FROM webhook_deliveries d WHERE d.task_uuid = uuid), '[]')
@@ -163,7 +169,12 @@ const make = Effect.gen(function*() {
 
   /** Tasks in pages of keys; those of a page that are small are read together. */
   const tasks = (sub: string) =>
-    Stream.paginate<{ readonly at: Timestamp; readonly uuid: TaskId } | null, ReadonlyArray<TaskId>, StoreUnavailable, never>(
+    Stream.paginate<
+      { readonly at: Timestamp; readonly uuid: TaskId } | null,
+      ReadonlyArray<TaskId>,
+      StoreUnavailable,
+      never
+    >(
       newest,
       Effect.fnUntraced(function*(after) {
         const found = yield* rows(taskPage, [sub, after?.at ?? null, after?.uuid ?? null, pageTasks])
@@ -216,7 +227,9 @@ const make = Effect.gen(function*() {
     exported: (sub) =>
       Stream.unwrap(Effect.map(now, (at) => {
         let count = 0
-        const records = [tasks(sub), ...exportedTables.map((table) => rowsOf(sub, table))].reduce((one, other) => Stream.concat(one, other))
+        const records = [tasks(sub), ...exportedTables.map((table) => rowsOf(sub, table))].reduce((one, other) =>
+          Stream.concat(one, other)
+        )
         return line({ type: "export", sub, at: format(at) }).pipe(
           Stream.concat(Stream.tap(records, () => Effect.sync(() => count++))),
           // Without it the export is not whole.

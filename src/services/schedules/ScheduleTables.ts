@@ -186,7 +186,9 @@ export const userData: UserData = {
         created_at: at("created_at"),
         ended_at: at("ended_at"),
         runs: `(SELECT coalesce(json_agg(json_build_object('scheduled_for', ${at("scheduled_for")}, 'outcome', outcome,
-          'count', count, 'started_at', ${at("started_at")}, 'task_uuid', task_uuid, 'error', error) ORDER BY scheduled_for), '[]')
+          'count', count, 'started_at', ${
+          at("started_at")
+        }, 'task_uuid', task_uuid, 'error', error) ORDER BY scheduled_for), '[]')
           FROM schedule_runs WHERE schedule_id = id)`
       }
     }

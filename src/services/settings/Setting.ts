@@ -233,7 +233,9 @@ const longestName = 64
 export const names: Reader<ReadonlyArray<string>> = parsed((text) => {
   const given = text.trim() === "" ? [] : text.split(",").map((name) => name.trim())
   const wrong = given.find((name) => name.length > longestName || /[\p{Cc}:]/u.test(name))
-  if (wrong !== undefined) throw new Error(`has the name ${wrong.slice(0, longestName)}: write 1 to ${longestName} characters without a colon`)
+  if (wrong !== undefined) {
+    throw new Error(`has the name ${wrong.slice(0, longestName)}: write 1 to ${longestName} characters without a colon`)
+  }
   return given
 })
 

@@ -46,7 +46,9 @@ describe("RpcPost", () => {
             return Effect.succeed(connection)
           }
         }, new RpcMemory())
-        const handled = yield* Effect.forkChild(handle(requestOf(2), { has: () => true, name: "token-1" }), { startImmediately: true })
+        const handled = yield* Effect.forkChild(handle(requestOf(2), { has: () => true, name: "token-1" }), {
+          startImmediately: true
+        })
         // The body has been read when the call has begun.
         yield* Effect.promise(() => new Promise(setImmediate))
         yield* TestClock.adjust(Duration.seconds(15))

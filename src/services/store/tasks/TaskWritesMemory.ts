@@ -68,7 +68,9 @@ const create = Effect.fnUntraced(
       return { taskId: before.taskId, isReplay: true, room: null }
     }
     const active = liveRows(tables).filter((row) => row.task.principal.sub === sub)
-    if (active.length >= maxActive - (task.sparedSlots ?? 0)) return yield* new TooManyActiveTasks({ maximum: maxActive })
+    if (active.length >= maxActive - (task.sparedSlots ?? 0)) {
+      return yield* new TooManyActiveTasks({ maximum: maxActive })
+    }
     if (claim !== undefined) storeClaim(tables, sub, claim, uuid, createdAt)
     const row = insert(task)
     row.room = RunQueueMemory.takeRoom(tables, task.assistantId, entry.waits, entry.limits)
