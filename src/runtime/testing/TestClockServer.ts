@@ -82,7 +82,13 @@ const routesOf = (current: Current, create: () => Promise<PlainTestService>) => 
     ),
     post(
       "/test/core",
-      Schema.Struct({ behaviour: Schema.Union([Schema.Literals(["accepts", "silent", "down"]), Schema.Int]) }),
+      Schema.Struct({
+        behaviour: Schema.Union([
+          Schema.Literals(["accepts", "silent", "down"]),
+          Schema.Int,
+          Schema.Struct({ room: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) })
+        ])
+      }),
       ({ behaviour }) => Promise.resolve(core().behave(behaviour))
     ),
     post("/test/tasks/:uuid/progress", Turn, ({ turn }, uuid) => core().progress(uuid, turn)),
