@@ -132,7 +132,7 @@ describe.skipIf(!hasBrowser)("the console of operators", () => {
     await opened.button("Resume it").click()
     await complete(await runOf(first.uuid))
     await complete(await runOf(second.uuid))
-    await service.until(queued, second.uuid, "completed")
+    assert.isNotNull((await service.until(queued, second.uuid, "completed")).body.turn)
     opened.assertClean()
     user.assertClean()
   })
