@@ -31,7 +31,7 @@ export interface TaskChange {
 }
 
 /** The user is the one who cancels, unless the caller says otherwise. */
-export const userActor = "user"
+const userActor = "user"
 
 const actorOf = (event: TaskEvent): string | null => {
   switch (event._tag) {

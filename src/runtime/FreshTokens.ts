@@ -1,7 +1,7 @@
 /** Fresh tokens of users, for extensions that create tasks when nobody asks for them. Each that needs them reads these settings. */
 import { Effect, Layer, Redacted } from "effect"
 import { optional, secrets, setting, tokenSecrets, url, type Values } from "../services/settings/Setting.ts"
-import * as UserTokens from "../services/tokens/UserTokens.ts"
+import * as UserTokens from "../services/tasks/UserTokens.ts"
 import { EngineSettings } from "./Extension.ts"
 import * as UndiciTransport from "./node/UndiciTransport.ts"
 

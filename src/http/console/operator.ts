@@ -5,6 +5,7 @@ import { observe } from "./api.ts"
 
 export interface OperatorSession {
   readonly role: "full" | "read"
+  readonly name: string
   readonly expires_at: string
 }
 

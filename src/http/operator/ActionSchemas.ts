@@ -19,9 +19,9 @@ const momentOrNull = (description: string) => described(Schema.NullOr(Moment), d
 export const rates = { minimum: 1, maximum: 1000, default: 50 } as const
 /** Tasks or deliveries that a filter may name. */
 export const maxIds = 1000
-export const maxActive = 10_000
+const maxActive = 10_000
 
-export const RequestedAction = BulkAction.pick(["cancel", "rerun", "redeliver", "delete"])
+const RequestedAction = BulkAction.pick(["cancel", "rerun", "redeliver", "delete"])
 
 const reason = absentOr(
   Schema.String.check(isAtMostCharacters(Limits.cancelReasonLength)),
@@ -88,7 +88,7 @@ export const BulkListView = Schema.Struct({
   data: described(Schema.Array(BulkView), "The last 100, newest first.")
 }).annotate({ identifier: "BulkActions", description: "The last bulk actions." })
 
-export const AuditLineView = Schema.Struct({
+const AuditLineView = Schema.Struct({
   id: text("Identifies the line."),
   at: moment("When it was done."),
   operator: text("The name of the token, of `INTERNAL_TOKEN_NAMES` or `OPERATOR_READ_TOKEN_NAMES`."),

@@ -5,16 +5,16 @@ import { isName } from "../../domain/Principal.ts"
 import { Revocation } from "../../domain/Revocation.ts"
 import { format, formatOrNull, now, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
-import { Audit, type Line, type NewLine } from "../../services/operator/Audit.ts"
+import { Audit, type Line } from "../../services/operator/Audit.ts"
 import { BulkActions } from "../../services/operator/Bulk.ts"
-import type { TaskSelection } from "../../services/operator/BulkStatements.ts"
+import type { TaskSelection } from "../../services/operator/BulkSelection.ts"
 import type { Bulk } from "../../services/operator/BulkStore.ts"
 import { UserRecords, type UserSummary } from "../../services/operator/UserRecords.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { Conflict, Forbidden, invalid, NotFound } from "../contract/Errors.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
-import { CurrentOperator } from "../OperatorRoutes.ts"
+import { audited, CurrentOperator } from "../OperatorRoutes.ts"
 import { BulkBody, EraseBody, LimitsBody, rates } from "./ActionSchemas.ts"
 import * as BulkFilter from "./BulkFilter.ts"
 import * as Query from "./OperatorQuery.ts"
@@ -85,23 +85,6 @@ const unknownBulk = new NotFound({ message: "There is no such bulk action." })
 const checkName = (sub: string) =>
   isName(sub) ? Effect.succeed(sub) : Effect.fail(new NotFound({ message: "There can be no user with this name." }))
 
-/** A change, or a read of content, with its line of the audit. */
-export const makeAudited = Effect.map(
-  Audit,
-  ({ record }) =>
-    Effect.fnUntraced(function*<A, E, R>(line: NewLine, change: Effect.Effect<A, E, R>) {
-      const { name, via } = yield* CurrentOperator
-      return yield* record({ name, via }, line, change)
-    })
-)
-
-/** Logs what an operator did, in addition to the audit. */
-export const logged = (message: string, details: Readonly<Record<string, unknown>> = {}) =>
-  Effect.flatMap(
-    CurrentOperator,
-    ({ name, token }) => Effect.annotateLogs(Effect.logInfo(message), { operator: token, name, ...details })
-  )
-
 export const make = Effect.gen(function*() {
   const audit = yield* Audit
   const bulk = yield* BulkActions
@@ -109,7 +92,6 @@ export const make = Effect.gen(function*() {
   const tasks = yield* Tasks
   const links = yield* TaskLinks
   const showsContent = yield* ShowsContent
-  const audited = yield* makeAudited
   const { read } = yield* BodyReader
 
   const find = Effect.fnUntraced(function*(id: string) {

@@ -23,7 +23,7 @@ import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
 import { failWith } from "../handlers/ErrorResponses.ts"
 import { revocationOf } from "../handlers/Tokens.ts"
-import { CurrentOperator, orUnavailable } from "../OperatorRoutes.ts"
+import { audited, CurrentOperator, logged, orUnavailable } from "../OperatorRoutes.ts"
 import * as Actions from "./Actions.ts"
 import { OperatorApi } from "./OperatorApi.ts"
 import * as Query from "./OperatorQuery.ts"
@@ -36,8 +36,6 @@ const redeliverMany = kind(RedeliverManyBody, { to: identity })
 
 /** Events that a task shows: the newest. */
 const listedEvents = 200
-
-const { logged, makeAudited } = Actions
 
 const taskErrors = { TaskNotFound: failWith(NotFound) }
 
@@ -64,7 +62,6 @@ const makeTaskReads = Effect.gen(function*() {
   const nodes = yield* ClusterNodes
   const queue = yield* RunQueue
   const showsContent = yield* ShowsContent
-  const audited = yield* makeAudited
 
   return {
     task: Effect.fnUntraced(function*(uuid: string) {
@@ -165,7 +162,6 @@ const makeChanges = Effect.gen(function*() {
   const nodes = yield* ClusterNodes
   const verifier = yield* TokenVerifier
   const { read } = yield* BodyReader
-  const audited = yield* makeAudited
 
   const redeliver = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
     const { body: { dry_run: isDry, filter, ids, limit } } = yield* read(redeliverMany, request)

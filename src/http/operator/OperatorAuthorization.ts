@@ -6,6 +6,7 @@ import { ByteSize, Context, Duration, Effect, Layer, Schema } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"
+import { Audit } from "../../services/operator/Audit.ts"
 import {
   type LogInRefused,
   type Operator,
@@ -92,7 +93,7 @@ const withCookie = (cookie: string | undefined) => (response: HttpServerResponse
 
 export const layer = Layer.effect(
   OperatorAuthorization,
-  Effect.map(makeAccess, ({ ofRequest }) =>
+  Effect.map(Effect.all([makeAccess, Audit]), ([{ ofRequest }, { record }]) =>
     OperatorAuthorization.of({
       operatorToken: Effect.fnUntraced(function*(handler) {
         const request = yield* HttpServerRequest.HttpServerRequest
@@ -103,7 +104,12 @@ export const layer = Layer.effect(
           : request.headers["x-via"] === "cli"
           ? "cli"
           : "api"
-        return withCookie(cookie)(yield* Effect.provideService(handler, CurrentOperator, { ...operator, via }))
+        return withCookie(cookie)(
+          yield* Effect.provideService(handler, CurrentOperator, {
+            ...operator,
+            audited: (line, change) => record({ name: operator.name, via }, line, change)
+          })
+        )
       })
     }))
 )

@@ -88,7 +88,11 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
     query("sub", "Only about this user, also after the erasure of the user's data.", text),
     query("task", "Only about this task.", { type: "string", format: "uuid" }),
     query("operator", "Only by the operator with this name.", text),
-    query("action", "Only this action.", { type: "string", enum: [...actions] }),
+    query(
+      "action",
+      `Only this action: ${actions.map((action) => `\`${action}\``).join(", ")}, or one of an extension.`,
+      { type: "string", pattern: "^[a-z_]{1,64}$" }
+    ),
     query("from", "Only from this moment, in ISO 8601; all that is kept by default.", moment),
     query("to", "Only before this moment.", moment),
     ...paging
@@ -189,7 +193,8 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       owner: node.address,
       waiting_on: null,
       bytes: { request: 412, turn: null },
-      events: [{ uuid, revision: 2, type: "Failed", status: "failed", occurred_at: at }],
+      ended_by: { by: "core", name: null, bulk_id: null, at },
+      events: [{ uuid, revision: 2, type: "Failed", status: "failed", occurred_at: at, actor: null }],
       deliveries: [delivery]
     }
   },

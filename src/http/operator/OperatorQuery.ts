@@ -221,7 +221,10 @@ export const audit = Effect.gen(function*() {
     "cursor",
     "limit"
   ])
-  const action = yield* oneOf("action", actions, given.action)
+  const action = given.action ?? null
+  if (action !== null && !/^[a-z_]{1,64}$/.test(action)) {
+    return yield* invalid("action", `Expected an action, as in ${actions.slice(0, 3).join(", ")}`)
+  }
   const order = "audit"
   return {
     order,

@@ -76,8 +76,21 @@ export const OperatorTaskDetailView = Schema.Struct({
     }),
     "Sizes of the stored texts."
   ),
+  ended_by: described(
+    Schema.NullOr(Schema.Struct({
+      by: text("`user`, `operator`, `rpc`, `core`, `time_limit`, `acceptance_timeout` or `revocation`."),
+      name: described(Schema.NullOr(Schema.String), "The name of the operator, or of the token of a call."),
+      bulk_id: described(Schema.NullOr(Schema.String), "The bulk action that did it."),
+      at: moment("When.")
+    })),
+    "Who or what ended the task; null while it has not ended."
+  ),
   events: described(
-    Schema.Array(Schema.Struct({ ...event, type: text("The kind of event.") })),
+    Schema.Array(Schema.Struct({
+      ...event,
+      type: text("The kind of event."),
+      actor: described(Schema.NullOr(Schema.String), "Who or what caused it, as in `operator:ana`; null for the core.")
+    })),
     "The newest 200 changes, oldest first."
   ),
   deliveries: described(Schema.Array(OperatorDeliveryView), "The webhooks, oldest first.")

@@ -6,6 +6,7 @@ import { format, formatOrNull, type Timestamp } from "../../domain/Timestamp.ts"
 import { type Delivery, originOf } from "../../domain/Webhook.ts"
 import type { Unreachable } from "../../services/core/CoreReach.ts"
 import { type Member, unownedShards } from "../../services/operations/ClusterNodes.ts"
+import * as EndedBy from "../../services/operator/EndedBy.ts"
 import { historyNames, type Point } from "../../services/operator/History.ts"
 import type { ErrorGroup } from "../../services/operator/Operators.ts"
 import type {
@@ -43,6 +44,9 @@ export const delivery = (found: Delivery) => ({
   origin: found.origin
 })
 
+const endedBy = (found: EndedBy.EndedBy | null) =>
+  found === null ? null : { by: found.by, name: found.name, bulk_id: found.bulkId, at: format(found.at) }
+
 export const taskDetail = (
   { found, head, requestBytes, turnBytes }: TaskDetail,
   events: ReadonlyArray<RecordedEvent>,
@@ -60,7 +64,12 @@ export const taskDetail = (
     owner: members.find(({ shards }) => shards === null || shards.includes(shard))?.address ?? null,
     ...TaskView.describeWaiting(head, position),
     bytes: { request: requestBytes, turn: turnBytes },
-    events: events.map((event) => ({ ...TaskReading.describe(head.uuid, event), type: event.type })),
+    ended_by: endedBy(EndedBy.of(events.at(-1))),
+    events: events.map((event) => ({
+      ...TaskReading.describe(head.uuid, event),
+      type: event.type,
+      actor: event.actor
+    })),
     deliveries: deliveries.map(delivery)
   }
 }

@@ -9,7 +9,7 @@ import { type AssistantQueue, RunQueue } from "../../services/store/queue/RunQue
 import { invalid } from "../contract/Errors.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
-import { logged, makeAudited } from "./Actions.ts"
+import { audited, logged } from "../OperatorRoutes.ts"
 import { ChangeAssistantBody } from "./QueueSchemas.ts"
 
 const changeAssistant = kind(ChangeAssistantBody, { to: identity })
@@ -22,7 +22,6 @@ const idOf = (text: string) => {
 }
 
 export const make = Effect.gen(function*() {
-  const audited = yield* makeAudited
   const queue = yield* RunQueue
   const busy = yield* CoreBusy
   const backend = yield* AssistantBackend

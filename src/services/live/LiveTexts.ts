@@ -26,6 +26,8 @@ const validity = 5000
 /** Milliseconds after which a text is dropped that nobody used: of a live task, and of one that has ended. */
 const idle = { live: 5 * 60_000, ended: 60_000 }
 const checkInterval = Duration.seconds(15)
+/** Without texts: the first one ends it. */
+const restInterval = Duration.days(1)
 
 const interval = Duration.toMillis(Limits.textInterval)
 
@@ -178,6 +180,7 @@ const makeEntries = Effect.fnUntraced(function*(clock: Clock.Clock) {
     }
     return changed
   }
+  const hasEntries = Latch.makeUnsafe()
   /** A text that was used is freed last. */
   const use = (entry: Entry) => {
     entry.text.usedAt = monotonicMillisOf(clock)
@@ -185,6 +188,7 @@ const makeEntries = Effect.fnUntraced(function*(clock: Clock.Clock) {
   }
   const add = (text: LiveText): Entry => {
     const entry = { text, hasEnded: false, hasAppends: false, tellAt: 0, toldEnd: 0 }
+    if (entries.size === 0) hasEntries.openUnsafe()
     entries.set(text.uuid, entry)
     text.usedAt = monotonicMillisOf(clock)
     return entry
@@ -196,7 +200,13 @@ const makeEntries = Effect.fnUntraced(function*(clock: Clock.Clock) {
       if (entry.text.followers.size === 0 && at - entry.text.usedAt > longest) remove(entry)
     }
   })
-  yield* Worker.make({ name: "the check of live texts", runOnce: dropIdle, interval: checkInterval, isDelayed: true })
+  yield* Worker.make({
+    name: "the check of live texts",
+    runOnce: dropIdle,
+    interval: Effect.sync(() => entries.size === 0 ? restInterval : checkInterval),
+    wake: hasEntries,
+    isDelayed: true
+  })
   return { entries, add, resize, use }
 })
 

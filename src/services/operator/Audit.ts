@@ -12,7 +12,7 @@ import * as Worker from "../timing/Worker.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { type Page, pageOf, type Position } from "./OperatorStore.ts"
 
-/** What an operator did; `revoke` may be of a token issuer. */
+/** What operators do by this extension; `revoke` may be of a token issuer. Others have names of their own. */
 export const actions = [
   "cancel",
   "withdraw",
@@ -33,13 +33,12 @@ export const actions = [
   "export",
   "erase"
 ] as const
-export type Action = typeof actions[number]
 
 /**
  * `started`: no outcome was stored, because the process or the database went away meanwhile. `unknown`: the change was interrupted or failed, and
  * may have been made.
  */
-export const outcomes = ["started", "done", "refused", "unknown"] as const
+const outcomes = ["started", "done", "refused", "unknown"] as const
 
 const Line = Schema.Struct({
   id: Schema.String,
@@ -62,7 +61,7 @@ export interface Actor {
 }
 
 export interface NewLine {
-  readonly action: Action
+  readonly action: string
   readonly target?: string | null
   readonly sub?: string | null
   readonly reason?: string | null

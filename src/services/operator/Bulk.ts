@@ -1,17 +1,17 @@
 /** Bulk actions of operators: a row for each, which any node carries out. */
-import { Context, Effect, Latch, Layer, Option } from "effect"
+import { Context, Effect, Latch, Layer, type Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { type Delivery, parseDeliveryId } from "../../domain/Webhook.ts"
-import { UserTokens } from "../tokens/UserTokens.ts"
-import type * as Statements from "./BulkStatements.ts"
+import { UserTokens } from "../tasks/UserTokens.ts"
+import type { Selection } from "./BulkSelection.ts"
 import { type Bulk, BulkStore, type NewBulk } from "./BulkStore.ts"
 import { type FoundTask, OperatorStore } from "./OperatorStore.ts"
 
 /** Rows of a dry run. */
-export const sampled = 20
+const sampled = 20
 
 export interface Sample {
   readonly tasks: ReadonlyArray<FoundTask>
@@ -23,9 +23,9 @@ export class BulkActions extends Context.Service<BulkActions, {
   readonly canRerun: boolean
   /** How many match, and the newest of them. */
   readonly dryRun: (
-    selection: Statements.Selection
+    selection: Selection
   ) => Effect.Effect<{ readonly matched: number; readonly sample: Sample }, StoreUnavailable>
-  readonly count: (selection: Statements.Selection) => Effect.Effect<number, StoreUnavailable>
+  readonly count: (selection: Selection) => Effect.Effect<number, StoreUnavailable>
   readonly newId: Effect.Effect<string>
   readonly start: (bulk: Omit<NewBulk, "startedAt">) => Effect.Effect<void, StoreUnavailable>
   readonly get: (id: string) => Effect.Effect<Option.Option<Bulk>, StoreUnavailable>
@@ -42,7 +42,7 @@ export class BulkActions extends Context.Service<BulkActions, {
 }
 
 /** Ids of files that are listed. */
-export const listedFiles = 10_000
+const listedFiles = 10_000
 
 const make = Effect.gen(function*() {
   const store = yield* OperatorStore
@@ -51,7 +51,7 @@ const make = Effect.gen(function*() {
   const tokens = yield* UserTokens
   const wake = Latch.makeUnsafe()
 
-  const count = (selection: Statements.Selection) => store.bulk.count(selection)
+  const count = (selection: Selection) => store.bulk.count(selection)
 
   return BulkActions.of({
     canRerun: tokens.isMinting,

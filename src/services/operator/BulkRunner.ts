@@ -15,11 +15,11 @@ import { PendingWork } from "../store/PendingWork.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import { TaskRequests } from "../tasks/TaskRequests.ts"
 import { Tasks } from "../tasks/Tasks.ts"
+import { UserTokens } from "../tasks/UserTokens.ts"
 import { logFault } from "../timing/Retry.ts"
 import * as Worker from "../timing/Worker.ts"
-import { UserTokens } from "../tokens/UserTokens.ts"
 import { BulkActions } from "./Bulk.ts"
-import type { Selection } from "./BulkStatements.ts"
+import type { Selection } from "./BulkSelection.ts"
 import { type BulkError, BulkStore, type Candidate, keptErrors, type LeasedBulk, type Owner } from "./BulkStore.ts"
 import * as Erasure from "./Erasure.ts"
 import { OperatorStore, type Position } from "./OperatorStore.ts"
@@ -243,7 +243,7 @@ const make = Effect.gen(function*() {
       lastUser = isRoundOver ? "" : turn.at(-1)?.sub ?? ""
       if (isRead && !(yield* bulks.hasWaiting(id))) return true
       yield* pace(begunAt, turn.length, rate)
-      if (isRead && isRoundOver) yield* Effect.sleep(pause)
+      if (isRead && turn.length === 0) yield* Effect.sleep(pause)
     }
   })
 

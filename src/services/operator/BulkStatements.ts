@@ -1,50 +1,18 @@
 /** What a bulk action selects: tasks by the filters of the search, or deliveries. Pages of keys are read newest first, behind a position. */
 import { PgTypes } from "@effect/sql-pg"
 import { Schema } from "effect"
-import type { TaskId, TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { parseDeliveryId } from "../../domain/Webhook.ts"
 import { array, countQuery, micros, moment, query } from "../store/sql/Queries.ts"
 import { isLive, notEnded } from "../store/tasks/TaskColumns.ts"
 import { idPattern } from "../store/tasks/TaskSearch.ts"
 import { attemptError } from "../store/webhooks/WebhookStatements.ts"
+import type { DeliverySelection, Selection, TaskSelection } from "./BulkSelection.ts"
 import * as ErrorFingerprint from "./ErrorFingerprint.ts"
 import { hasText } from "./OperatorStatements.ts"
 import { errorLength, type Position, scannedRows } from "./OperatorStore.ts"
 
 const { text, uuid, int4 } = PgTypes.OID
-
-/** Tasks that a bulk action may be about. */
-export interface TaskSelection {
-  readonly of: "tasks"
-  readonly sub: string | null
-  readonly status: TaskStatus | null
-  readonly assistant: number | null
-  readonly error: string | null
-  readonly fingerprint: string | null
-  /** A part of the id, the user, the metadata or the error. */
-  readonly text: string | null
-  readonly labels: Readonly<Record<string, string>> | null
-  readonly from: Timestamp | null
-  readonly to: Timestamp
-  readonly ids: ReadonlyArray<TaskId> | null
-  /** Those that have not ended, those that had ended at `to`, those of them whose request is kept, or all. */
-  readonly which: "live" | "ended" | "kept" | "all"
-}
-
-export interface DeliverySelection {
-  readonly of: "deliveries"
-  readonly sub: string | null
-  readonly status: TaskStatus | null
-  readonly origin: string | null
-  readonly error: string | null
-  readonly from: Timestamp | null
-  readonly to: Timestamp
-  /** By id they are sent again in any state; else those that failed. */
-  readonly ids: ReadonlyArray<string> | null
-}
-
-export type Selection = TaskSelection | DeliverySelection
 
 interface Part {
   /** Rows along one index, with `at` and `id`. */

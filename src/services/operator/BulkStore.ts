@@ -2,14 +2,15 @@
  * Bulk actions as rows. One node at a time has the lease of an action; what it writes about the action without the lease is ignored. The ids of
  * a page are stored before they are carried out, and a node that takes over carries them out again, which changes nothing twice.
  */
-import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Context, Duration, Effect, Layer, type Option, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { plus, Timestamp } from "../../domain/Timestamp.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import { countQuery, deletionQuery, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import { notEnded } from "../store/tasks/TaskColumns.ts"
-import { type Selection, textArray } from "./BulkStatements.ts"
+import type { Selection } from "./BulkSelection.ts"
+import { textArray } from "./BulkStatements.ts"
 import type { Position } from "./OperatorStore.ts"
 
 export const BulkAction = Schema.Literals(["cancel", "rerun", "redeliver", "delete", "erase"])
@@ -81,7 +82,7 @@ export type Candidate = typeof Candidate.Type
 
 /** Errors that an action keeps. */
 export const keptErrors = 20
-export const listedBulks = 100
+const listedBulks = 100
 /** A node that has not written for this long has lost the action. */
 const lease = Duration.seconds(10)
 /** Users whose turn one statement looks for. */

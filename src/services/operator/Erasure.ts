@@ -112,5 +112,3 @@ export const make = Effect.gen(function*() {
 
   return { filesOf, eraseTask, eraseRows, pseudonymize }
 })
-
-export type Erasure = Effect.Success<typeof make>

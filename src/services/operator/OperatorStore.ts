@@ -12,7 +12,7 @@ import type { Delivery, DeliveryKey, DeliveryState } from "../../domain/Webhook.
 import type { TaskReads } from "../store/tasks/TaskReads.ts"
 import type { TaskScans } from "../store/tasks/TaskScans.ts"
 import type { WebhookStore } from "../store/webhooks/WebhookStore.ts"
-import type { Selection } from "./BulkStatements.ts"
+import type { Selection } from "./BulkSelection.ts"
 import type { History } from "./History.ts"
 import type { UserStorage } from "./StoredBytes.ts"
 

@@ -1,8 +1,8 @@
 /** The tokens with which the tasks of schedules run: fresh ones of their user, or the one that made a schedule that fires before it expires. */
 import { Context, Effect, Layer } from "effect"
 import type { Caller } from "../../domain/Principal.ts"
+import { type TokenFailure, TokenRefused, UserTokens } from "../tasks/UserTokens.ts"
 import { Secrets } from "../tokens/Secrets.ts"
-import { type TokenFailure, TokenRefused, UserTokens } from "../tokens/UserTokens.ts"
 import type { Schedule } from "./Schedule.ts"
 
 export class RunTokens extends Context.Service<RunTokens, {

@@ -6,6 +6,7 @@ const isOfUser = "sub = $1::text"
 /** Revocations stay: they keep tokens out that are not expired. */
 export const userData: UserData = {
   tables: [
+    { table: "waiting_runs", isOfUser, exported: null },
     { table: "webhook_deliveries", isOfUser, exported: null },
     { table: "idempotency_keys", isOfUser, exported: null },
     { table: "webhook_redeliveries", isOfUser, exported: null },

@@ -207,7 +207,9 @@ const operatorItems: ReadonlyArray<NavigationItem> = [
   { to: "/ops/schedules", label: "Schedules", icon: "again" },
   { to: "/ops/usage", label: "Usage", icon: "usage" },
   { to: "/ops/cluster", label: "Cluster", icon: "cluster" },
-  { to: "/ops/revocations", label: "Revocations", icon: "canceled" }
+  { to: "/ops/revocations", label: "Revocations", icon: "canceled" },
+  { to: "/ops/bulk", label: "Bulk", icon: "tasks" },
+  { to: "/ops/audit", label: "Audit", icon: "overview" }
 ]
 
 export const OperatorLayout = ({ children }: { readonly children: ComponentChildren }) => {

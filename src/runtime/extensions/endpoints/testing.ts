@@ -20,7 +20,7 @@ const layerOperators = Layer.effect(
             role: "full",
             token: "internal",
             name: "token-1",
-            via: "api"
+            audited: (_, change) => change
           }),
           options
         )

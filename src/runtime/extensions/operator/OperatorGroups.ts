@@ -66,6 +66,7 @@ const showTask = Command.make("show", { uuid, internalToken }, ({ internalToken,
             "handed over again",
             task.waiting_on?.hand_overs === undefined ? null : `${task.waiting_on.hand_overs} times`
           ],
+          ["ended by", task.ended_by && (task.ended_by.name ?? task.ended_by.by)],
           ["shard", `${task.shard}, ${task.owner ?? "no owner"}`],
           ["run", task.run_id]
         ]),

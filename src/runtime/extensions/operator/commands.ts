@@ -3,6 +3,7 @@ import { Command } from "effect/cli"
 import * as Views from "../../../http/operator/OperatorSchemas.ts"
 import { optionalInt } from "../../cli/Flags.ts"
 import { described, internalToken, printResult } from "../../cli/Root.ts"
+import { actionCommands } from "./ActionCommands.ts"
 import { get, limit, page, range, withNext } from "./OperatorCall.ts"
 import { groups } from "./OperatorGroups.ts"
 import { queue } from "./QueueCommands.ts"
@@ -134,5 +135,6 @@ export const commands = [
   clocks.pipe(described("List the next deadlines and unconfirmed stops (for operators)", "clocks --limit 20")),
   revocations.pipe(described("List the revoked tokens, newest first (for operators)", "revocations")),
   queue,
-  ...groups
+  ...groups,
+  ...actionCommands
 ] as const

@@ -145,7 +145,7 @@ export const extension: Extension = {
       layer: layer(values, read(FreshTokens.settings), ofOperators, counts),
       createLimits: counts.limits,
       gaugeHook: counts.ask,
-      operators: Layer.provide(OperatorAuthorization.layer, ofOperators),
+      operators: Layer.provide(OperatorAuthorization.layer, [ofOperators, Audit.Audit.layer]),
       readTokens: values.readTokens
     }
   },

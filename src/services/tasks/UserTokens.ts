@@ -5,8 +5,8 @@ import type { Caller } from "../../domain/Principal.ts"
 import * as BearerTokens from "../core/BearerTokens.ts"
 import { CoreTransport } from "../core/CoreClient.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
-import { TokenRevocations } from "./TokenRevocations.ts"
-import { TokenVerifier } from "./TokenVerifier.ts"
+import { TokenRevocations } from "../tokens/TokenRevocations.ts"
+import { TokenVerifier } from "../tokens/TokenVerifier.ts"
 
 /** No token can be obtained, whatever is tried. */
 export class TokenRefused extends Schema.TaggedError<TokenRefused>()("TokenRefused", { reason: Schema.String }) {}
@@ -29,7 +29,7 @@ export class UserTokens extends Context.Service<UserTokens, {
   readonly callerFor: (sub: string, purpose: Purpose) => Effect.Effect<Caller, TokenFailure>
   /** The caller of a token that is valid now, and of this user. */
   readonly check: (token: Redacted.Redacted, sub: string) => Effect.Effect<Caller, TokenFailure>
-}>()("async-task-service/services/tokens/UserTokens") {
+}>()("async-task-service/services/tasks/UserTokens") {
   static readonly layer = (source: Source | undefined) => Layer.effect(UserTokens, make(source))
 }
 
