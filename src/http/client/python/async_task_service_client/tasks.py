@@ -96,7 +96,7 @@ class TasksResource:
         page: int = 1,
         per_page: Optional[int] = None,
         metadata: Optional[Mapping[str, str]] = None,
-        include: Sequence[Literal["metadata"]] = (),
+        include: Sequence[Literal["metadata", "excerpt", "waiting_on"]] = (),
     ) -> "Page[TaskSummary]":
         """The caller's tasks, newest first: one page of 1 to 100, or all of them when it is iterated.
 
