@@ -140,7 +140,7 @@ const overrides = [
     rules: { "eslint/no-console": "off" }
   },
   {
-    files: ["src/http/client/promise/**"],
+    files: ["src/http/client/{core,promise}/**"],
     rules: { "eslint/no-await-in-loop": "off", "unicorn/prefer-add-event-listener": "off" }
   }
 ]

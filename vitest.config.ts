@@ -47,7 +47,7 @@ const slow = [
 
 /** Suites of what a user copies or installs: examples and clients. */
 const published = [
-  "test/integration/{ClientPackage,ExampleCores,Examples,PythonClient}.test.ts",
+  "test/integration/{ClientPackage,CoreAdapters,Cores,ExampleCores,Examples,PythonClient,TenMinutes}.test.ts",
   "test/golden/EffectTypes.test.ts"
 ]
 
@@ -96,6 +96,8 @@ export default defineConfig({
         test: {
           name: "browser",
           include: browser,
+          // A page shows what was done when it has been drawn, which other work may delay.
+          expect: { poll: { timeout: 15_000 } },
           globalSetup: ["test/kit/globalSetup.ts"],
           setupFiles: ["test/kit/failureLogs.ts"],
           isolate: false,

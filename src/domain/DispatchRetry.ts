@@ -2,7 +2,7 @@
 import { Duration, Effect, Schedule, Schema } from "effect"
 import * as Backoff from "./Backoff.ts"
 
-/** The core could not be reached or is overloaded. The call may be retried. */
+/** The core could not be reached, or what it made of the call is unknown. The call may be retried. */
 export class CoreUnavailable extends Schema.TaggedError<CoreUnavailable>()("CoreUnavailable", {
   reason: Schema.String,
   /** From the core's `Retry-After` header. */
@@ -12,6 +12,21 @@ export class CoreUnavailable extends Schema.TaggedError<CoreUnavailable>()("Core
 /** The core refused the call for good. A retry would be refused too. */
 export class CoreRefused extends Schema.TaggedError<CoreRefused>()("CoreRefused", { status: Schema.Int }) {}
 
+/** The core has no room for the run, and has not taken it. */
+export class CoreHasNoRoom extends Schema.TaggedError<CoreHasNoRoom>()("CoreHasNoRoom", {
+  status: Schema.Int,
+  /** From the core's `Retry-After` header. */
+  retryAfter: Schema.NullOr(Schema.Duration)
+}) {}
+
+/** A core without room whose call is retried nevertheless: it may have taken the run before. */
+export const unavailable = ({ retryAfter, status }: CoreHasNoRoom) =>
+  new CoreUnavailable({ reason: `status ${status}`, retryAfter })
+
+/** Whether the answer to a start says so. 503 without `Retry-After` may come from anything between. */
+export const saysNoRoom = (status: number, retryAfter: Duration.Duration | null): boolean =>
+  status === 429 || (status === 503 && retryAfter !== null)
+
 /** Whether a status other than 2xx may be retried. Any other one is a refusal. */
 export const isRetryableStatus = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
@@ -19,7 +34,7 @@ export const isRetryableStatus = (status: number): boolean => status === 408 || 
 const backoff = Schedule.jittered(Backoff.schedule("200 millis", "5 seconds"))
 
 /** A longer `Retry-After` counts as this: the core is asked again. */
-const maxRetryAfter = Duration.minutes(1)
+export const longestRetryAfter = Duration.minutes(1)
 
 /**
  * The backoff, or the core's `Retry-After` where that is longer. It never ends: the task's deadlines end the retries.
@@ -27,7 +42,7 @@ const maxRetryAfter = Duration.minutes(1)
 export const schedule = backoff.pipe(
   Schedule.setInputType<CoreUnavailable>(),
   Schedule.modifyDelay(({ duration, input: { retryAfter } }) =>
-    Effect.succeed(retryAfter === null ? duration : Duration.max(duration, Duration.min(retryAfter, maxRetryAfter)))
+    Effect.succeed(retryAfter === null ? duration : Duration.max(duration, Duration.min(retryAfter, longestRetryAfter)))
   )
 )
 

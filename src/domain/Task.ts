@@ -23,6 +23,9 @@ export type TaskStatus = typeof TaskStatus.Type
 /** JSON that an extension reads from the turn of an event. It is stored with the event. */
 const report = Schema.optional(Schema.NullOr(Schema.String))
 
+/** Who canceled the task, in a short text of the caller; without it the user. */
+const actor = Schema.optional(Schema.String)
+
 /** Everything that can happen to a task after its creation. */
 export const TaskEvent = Schema.TaggedUnion({
   /** The core's processing notification. */
@@ -51,9 +54,9 @@ export const TaskEvent = Schema.TaggedUnion({
     principal: Principal,
     userToken: Schema.String
   },
-  Canceled: { reason: Schema.NullOr(Schema.String) },
-  /** An operator or an internal service canceled a task that the client may not cancel. */
-  Withdrawn: { reason: Schema.String }
+  Canceled: { reason: Schema.NullOr(Schema.String), actor },
+  /** The client stopped a task that it may not cancel, or an operator or an internal service did. */
+  Withdrawn: { reason: Schema.String, actor }
 })
 export type TaskEvent = typeof TaskEvent.Type
 export type TaskEventTag = TaskEvent["_tag"]
@@ -166,6 +169,13 @@ export const TaskSummary = Schema.Struct({
 })
 export interface TaskSummary extends Schema.Schema.Type<typeof TaskSummary> {}
 
+/** Of the current run: `waiting` in the queue, or `held` when it counts for a limit or was admitted. */
+export const Room = Schema.Literals(["waiting", "held"])
+export type Room = typeof Room.Type
+
+/** The priority of a task without one, from 0 to 9. A higher one goes first. */
+export const usualPriority = 5
+
 /** The part of a live task that its actor needs: status, current run and deadlines. */
 export const TaskHead = Schema.Struct({
   uuid: TaskId,
@@ -184,7 +194,11 @@ export const TaskHead = Schema.Struct({
   /** The latest event, also one of the current run that changed nothing; null before the first. */
   lastEventAt: Schema.NullOr(Timestamp),
   /** How often the current run was handed over again since then, because it was silent; null if it was not. */
-  handOvers: Schema.NullOr(Schema.Int)
+  handOvers: Schema.NullOr(Schema.Int),
+  /** Null for a run that was not in the queue, and of a task whose core needs no room. */
+  room: Schema.NullOr(Room),
+  /** Counts the changes of `room` and of the acceptance deadline, which are no changes of the task. */
+  queueRevision: Schema.Int
 })
 export interface TaskHead extends Schema.Schema.Type<typeof TaskHead> {}
 

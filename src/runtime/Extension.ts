@@ -13,14 +13,16 @@ import type { Link } from "../http/Home.ts"
 import type { OperatorAuthorization } from "../http/OperatorRoutes.ts"
 import type { TaskActors } from "../services/actors/TaskActors.ts"
 import type { CoreClient } from "../services/core/CoreClient.ts"
-import type { CallbackFormat, CreateLimit, RevocationHook, TaskLink } from "../services/Extensions.ts"
+import type { CallbackFormat, CreateLimit, RevocationHook, TaskLink, UserData } from "../services/Extensions.ts"
 import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import type { Memory } from "../services/limits/Memory.ts"
 import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
+import type { CoreBusy } from "../services/queue/CoreBusy.ts"
 import type { Group, Values } from "../services/settings/Setting.ts"
 import type { Settings } from "../services/settings/Settings.ts"
 import type { Changes } from "../services/signals/Changes.ts"
 import type { MemoryTables } from "../services/store/MemoryTables.ts"
+import type { RunQueue } from "../services/store/queue/RunQueue.ts"
 import type { Tables } from "../services/store/schema/Migrations.ts"
 import type { TaskReads } from "../services/store/tasks/TaskReads.ts"
 import type { TaskRetention } from "../services/store/tasks/TaskRetention.ts"
@@ -43,6 +45,7 @@ type EngineServices =
   | BodyReader
   | Changes
   | ClusterNodes
+  | CoreBusy
   | CoreClient
   | EngineSettings
   | Digest.Digest
@@ -54,6 +57,7 @@ type EngineServices =
   | Memory
   | OwnConnections
   | Path.Path
+  | RunQueue
   | Secrets
   | SecureRandom.SecureRandom
   | Settings
@@ -82,6 +86,8 @@ export class OwnConnections extends Context.Service<OwnConnections, {
 /** Settings of the engine that extensions need. */
 export class EngineSettings extends Context.Service<EngineSettings, {
   readonly internalTokens: ReadonlyArray<Redacted.Redacted>
+  /** The name of each of them. */
+  readonly internalTokenNames: ReadonlyArray<string>
   /** The origins of other web pages that may call the service. */
   readonly corsOrigins: CorsOrigins
   readonly isProduction: boolean
@@ -130,6 +136,8 @@ export interface Extension {
   readonly callbackFormats?: Effect.Effect<Readonly<Record<string, CallbackFormat>>, never, SqlClient.SqlClient>
   /** What it reads from the turns of events, also while its settings turn it off. One extension has it. */
   readonly turnReport?: TurnReport
+  /** What it keeps of users, also while its settings turn it off: what an operator exports and erases. */
+  readonly userData?: UserData
   /** What it changes in the transaction of a revocation, also while its settings turn it off. */
   readonly onRevoked?: RevocationHook
 }

@@ -1,10 +1,14 @@
 /** The use cases and the background workers of tasks. They require the store, the core client and the secrets. */
 import { Layer } from "effect"
+import * as Admissions from "./actors/Admissions.ts"
 import { TaskActors } from "./actors/TaskActors.ts"
 import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { CoreStops } from "./core/CoreStops.ts"
 import { Memory } from "./limits/Memory.ts"
+import { LiveReading } from "./live/LiveReading.ts"
+import { LiveTexts } from "./live/LiveTexts.ts"
 import * as Retention from "./operations/Retention.ts"
+import { CoreBusy } from "./queue/CoreBusy.ts"
 import { TaskRequests } from "./tasks/TaskRequests.ts"
 import { Tasks } from "./tasks/Tasks.ts"
 import { TaskWatch } from "./tasks/TaskWatch.ts"
@@ -14,11 +18,14 @@ import { WebhookDispatcher } from "./webhooks/WebhookDispatcher.ts"
 import { Webhooks } from "./webhooks/Webhooks.ts"
 
 export const layerWith = (layerActors: typeof TaskActors.layer) =>
-  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, TaskRequests.layer, Retention.layer).pipe(
+  Layer.mergeAll(Webhooks.layer, LiveReading.layer, TaskRequests.layer, Retention.layer).pipe(
+    Layer.provideMerge(TaskWatch.layer),
+    Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer, Admissions.layer)),
+    Layer.provideMerge(LiveTexts.layer),
     Layer.provideMerge(Turns.layer),
-    Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
     Layer.provideMerge(TaskSweeper.layer),
     Layer.provideMerge(layerActors),
+    Layer.provideMerge(CoreBusy.layer),
     Layer.provideMerge(CoreStops.layer),
     Layer.provideMerge(TokenRevocations.layer),
     Layer.provideMerge(Memory.layer)

@@ -48,6 +48,7 @@ export const makeTask = Effect.fnUntraced(function*(overrides: Partial<NewTask> 
     deadline: plus(createdAt, "60 seconds"),
     acceptanceDeadline: plus(createdAt, "30 seconds"),
     request: OpaqueJson.make(`{"assistant_id":1}`),
+    priority: 5,
     userToken: "sealed-token",
     ...overrides
   }

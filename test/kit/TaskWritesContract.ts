@@ -32,7 +32,9 @@ export const contract = (it: StoreTests) => {
         acceptanceDeadline: task.acceptanceDeadline,
         resumedAt: null,
         lastEventAt: null,
-        handOvers: null
+        handOvers: null,
+        room: null,
+        queueRevision: 0
       })
       assert.isTrue(Option.isNone(yield* reads.get(TaskId.make(yield* uuid))))
     }))
@@ -284,7 +286,7 @@ export const contract = (it: StoreTests) => {
         [create(claim, plus(at, "23 hours")), create(claim, plus(at, "25 hours"))],
         { concurrency: "unbounded" }
       )
-      assert.deepStrictEqual(Result.getOrThrow(before), { isReplay: true, taskId: made[0]!.taskId })
+      assert.deepStrictEqual(Result.getOrThrow(before), { isReplay: true, room: null, taskId: made[0]!.taskId })
       const { isReplay, taskId } = Result.getOrThrow(after)
       assert.isFalse(isReplay)
       assert.isTrue(Option.isSome(yield* reads.get(taskId)))

@@ -4,6 +4,7 @@ import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskHead, TaskId } from "../../src/domain/Task.ts"
 import { now, plus, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
+import type { RunQueue } from "../../src/services/store/queue/RunQueue.ts"
 import type { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
 import type { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
 import type { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
@@ -21,6 +22,7 @@ export interface Mutation {
   readonly reads?: (reads: TaskReads["Service"]) => TaskReads["Service"]
   readonly scans?: (scans: TaskScans["Service"]) => TaskScans["Service"]
   readonly stops?: (stops: StopOutbox["Service"]) => StopOutbox["Service"]
+  readonly queue?: (queue: RunQueue["Service"]) => RunQueue["Service"]
   readonly webhooks?: (store: WebhookStore["Service"]) => WebhookStore["Service"]
   readonly batches?: (options: CommitOptions) => CommitOptions
   readonly actors?: Layer.Layer<TaskActors, never, TaskActors>

@@ -14,6 +14,7 @@ import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { CoreClient, type CoreResponse, CoreTransport } from "../../src/services/core/CoreClient.ts"
 import { Settings } from "../../src/services/settings/Settings.ts"
 import { Changes } from "../../src/services/signals/Changes.ts"
+import { RunQueue } from "../../src/services/store/queue/RunQueue.ts"
 import { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
 import { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
 import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
@@ -183,6 +184,7 @@ export const start = Effect.fnUntraced(function*(
     withMutation(TaskScans, mutation.scans),
     withMutation(TaskRetention),
     withMutation(StopOutbox, mutation.stops),
+    withMutation(RunQueue, mutation.queue),
     withMutation(WebhookStore, mutation.webhooks),
     withMutation(RevocationRepository, mutation.revocations),
     world.shards === undefined

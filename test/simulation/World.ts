@@ -5,6 +5,7 @@ import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } f
 import { now, Timestamp } from "../../src/domain/Timestamp.ts"
 import { Changes } from "../../src/services/signals/Changes.ts"
 import { MemoryTables } from "../../src/services/store/MemoryTables.ts"
+import type { RunQueue } from "../../src/services/store/queue/RunQueue.ts"
 import type { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../src/services/store/revocations/RevocationRepositoryMemory.ts"
 import type { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
@@ -45,6 +46,7 @@ export type Stores =
   | TaskScans
   | TaskRetention
   | StopOutbox
+  | RunQueue
   | WebhookStore
   | RevocationRepository
 

@@ -1,84 +1,36 @@
 /** The start of the console: reads its configuration and shows the screen of the address. */
 import { useSignal } from "@preact/signals"
-import { type ComponentChildren, render } from "preact"
+import { render } from "preact"
 import { useEffect } from "preact/hooks"
 import { useAction } from "./actions.ts"
 import { config, loadConfig } from "./api.ts"
 import * as clock from "./clock.ts"
 import { Layout, OperatorLayout } from "./components/Layout.tsx"
-import { Empty, Problem, Screen } from "./components/Screen.tsx"
+import { type Part, Shown } from "./components/Parts.tsx"
+import { Problem } from "./components/Screen.tsx"
 import * as keys from "./keys.ts"
 import * as live from "./live.ts"
 import * as operator from "./operator.ts"
 import * as preferences from "./preferences.ts"
 import * as Router from "./Router.ts"
-import { Inbox } from "./screens/Inbox.tsx"
 import { Login, OperatorLogin } from "./screens/Login.tsx"
-import { NewTask } from "./screens/NewTask.tsx"
-import { OpsClocks } from "./screens/ops/Clocks.tsx"
-import { OpsCluster } from "./screens/ops/Cluster.tsx"
-import { OpsErrors } from "./screens/ops/Errors.tsx"
-import { Overview } from "./screens/ops/Overview.tsx"
-import { OpsRevocations } from "./screens/ops/Revocations.tsx"
-import { OpsSchedules } from "./screens/ops/Schedules.tsx"
-import { OpsStuck } from "./screens/ops/Stuck.tsx"
-import { OpsTask } from "./screens/ops/Task.tsx"
-import { Tasks } from "./screens/ops/Tasks.tsx"
-import { OpsWebhooks } from "./screens/ops/Webhooks.tsx"
-import { EditSchedule, NewSchedule } from "./screens/ScheduleForm.tsx"
-import { Schedules } from "./screens/Schedules.tsx"
-import { ScheduleScreen } from "./screens/ScheduleScreen.tsx"
 import { TaskList } from "./screens/TaskList.tsx"
-import { TaskScreen } from "./screens/TaskScreen.tsx"
-import { OpsUsage, Usage } from "./screens/Usage.tsx"
 import * as session from "./session.ts"
 
-/** The screens by their paths, which may have one variable part. */
-const screens: ReadonlyArray<readonly [path: RegExp, show: (part: string) => ComponentChildren]> = [
-  [/^\/(?:login|tasks)$/, () => <TaskList />],
-  [/^\/inbox$/, () => <Inbox />],
-  [/^\/new$/, () => <NewTask key={Router.query.value.toString()} />],
-  [/^\/tasks\/([^/]+)$/, (uuid) => <TaskScreen key={uuid} uuid={uuid} />],
-  [/^\/ops$/, () => <Overview />],
-  [/^\/ops\/tasks$/, () => <Tasks key={Router.query.value.toString()} />],
-  [/^\/ops\/tasks\/([^/]+)$/, (uuid) => <OpsTask key={uuid} uuid={uuid} />],
-  [/^\/ops\/errors$/, () => <OpsErrors key={Router.query.value.toString()} />],
-  [/^\/ops\/stuck$/, () => <OpsStuck />],
-  [/^\/ops\/clocks$/, () => <OpsClocks />],
-  [/^\/ops\/webhooks$/, () => <OpsWebhooks key={Router.query.value.toString()} />],
-  [/^\/ops\/cluster$/, () => <OpsCluster />],
-  [/^\/ops\/revocations$/, () => <OpsRevocations key={Router.query.value.toString()} />]
+const loadTasks = () => import("./screens/task/screens.tsx")
+
+/** What the first view needs. Each other part is loaded when one of its paths is first shown. */
+const parts: ReadonlyArray<Part> = [
+  { paths: /^\/(?:login|tasks)$/, screens: [[/^/, () => <TaskList />]] },
+  { paths: /^\/(?:inbox|new|tasks)/, load: loadTasks },
+  {
+    paths: /^\/schedules/,
+    load: () => import("./screens/scheduleScreens.tsx"),
+    isServed: () => config.value.schedules
+  },
+  { paths: /^\/usage/, load: () => import("./screens/Usage.tsx"), isServed: () => config.value.usage },
+  { paths: /^\/ops/, load: () => import("./screens/ops/screens.tsx") }
 ]
-
-/** The screens of schedules, which a service may lack. */
-const scheduleScreens: typeof screens = [
-  [/^\/schedules$/, () => <Schedules />],
-  [/^\/schedules\/new$/, () => <NewSchedule />],
-  [/^\/schedules\/([^/]+)\/edit$/, (id) => <EditSchedule key={id} id={id} />],
-  [/^\/schedules\/([^/]+)$/, (id) => <ScheduleScreen key={id} id={id} />],
-  [/^\/ops\/schedules$/, () => <OpsSchedules key={Router.query.value.toString()} />]
-]
-
-const usageScreens: typeof screens = [[/^\/usage$/, () => <Usage />], [/^\/ops\/usage$/, () => <OpsUsage />]]
-
-const NotFound = () => (
-  <Screen title="Not found">
-    <Empty title="There is no screen at this address.">
-      {Router.isOps.value
-        ? <a class="button" href={Router.href("/ops")}>To the overview</a>
-        : <a class="button" href={Router.href("/tasks")}>To the tasks</a>}
-    </Empty>
-  </Screen>
-)
-
-const screenOf = (path: string): ComponentChildren => {
-  const { schedules, usage } = config.value
-  for (const [pattern, show] of [...screens, ...schedules ? scheduleScreens : [], ...usage ? usageScreens : []]) {
-    const match = pattern.exec(path)
-    if (match !== null) return show(match[1] ?? "")
-  }
-  return <NotFound />
-}
 
 const Failure = (props: { readonly error: unknown; readonly onRetry: () => void }) => (
   <main class="login">
@@ -100,7 +52,11 @@ const Operators = () => {
   if (error !== undefined) return <Failure error={error} onRetry={run} />
   if (operator.operator.value === undefined) return <Loading />
   if (operator.operator.value === null) return <OperatorLogin />
-  return <OperatorLayout>{screenOf(Router.path.value)}</OperatorLayout>
+  return (
+    <OperatorLayout>
+      <Shown parts={parts} path={Router.path.value} />
+    </OperatorLayout>
+  )
 }
 
 const App = () => {
@@ -116,7 +72,11 @@ const App = () => {
   if (Router.isOps.value) return <Operators />
   const user = session.session.value
   if (user === undefined) return <Login />
-  return <Layout key={user.sub}>{screenOf(Router.path.value)}</Layout>
+  return (
+    <Layout key={user.sub}>
+      <Shown parts={parts} path={Router.path.value} />
+    </Layout>
+  )
 }
 
 preferences.start()
@@ -125,5 +85,7 @@ live.start()
 keys.start()
 session.start()
 Router.start()
+// What a visitor of the list opens next. If it fails now, it is loaded when it is shown.
+if (!Router.isOps.value) setTimeout(() => loadTasks().catch(() => undefined), 3000)
 const root = document.getElementById("app")
 if (root !== null) render(<App />, root)

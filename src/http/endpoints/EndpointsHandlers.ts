@@ -1,4 +1,4 @@
-/** Handlers of the group `webhookEndpoints`. Every change is logged with the operator's token, by its hash. */
+/** Handlers of the group `webhookEndpoints`. Every change has a line in the audit, and in the log. */
 import { Duration, Effect, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -10,7 +10,7 @@ import { EndpointsStore, type StreamedEvent } from "../../services/endpoints/End
 import { Conflict, Forbidden, invalid, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { failWith, storeErrors } from "../handlers/ErrorResponses.ts"
-import { CurrentOperator, orUnavailable } from "../OperatorRoutes.ts"
+import { audited, CurrentOperator, logged, orUnavailable } from "../OperatorRoutes.ts"
 import { EndpointsApi } from "./EndpointsApi.ts"
 import { base } from "./EndpointSchemas.ts"
 import * as Views from "./EndpointViews.ts"
@@ -25,11 +25,7 @@ interface One {
   readonly request: HttpServerRequest.HttpServerRequest
 }
 
-const audit = (message: string, endpoint: string) =>
-  Effect.flatMap(
-    CurrentOperator,
-    ({ token }) => Effect.annotateLogs(Effect.logInfo(message), { operator: token, endpoint })
-  )
+const log = (message: string, endpoint: string) => logged(message, { endpoint })
 
 const json = (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}) =>
   HttpServerResponse.jsonUnsafe(value, { status, headers })
@@ -40,47 +36,55 @@ const makeChanges = Effect.gen(function*() {
   return {
     create: Effect.fnUntraced(function*({ request }: Pick<One, "request">) {
       const { body: { definition, isDisabled } } = yield* read(Views.create, request)
-      const created = yield* endpoints.create(definition, isDisabled)
-      yield* audit("an operator created a webhook endpoint", created.endpoint.id)
+      const created = yield* audited({ action: "endpoint_create" }, endpoints.create(definition, isDisabled))
+      yield* log("an operator created a webhook endpoint", created.endpoint.id)
       return json(Views.withSecret(created), 201, { location: `${base}/${created.endpoint.id}` })
     }, Effect.catchTags({ ...refusedAddress, TooManyEndpoints: failWith(Conflict) })),
     update: Effect.fnUntraced(function*({ params: { id }, request }: One) {
       yield* endpoints.get(id)
       const { body: { changes, isDisabled } } = yield* read(Views.update, request)
-      const endpoint = yield* endpoints.update(id, changes, isDisabled)
-      yield* audit("an operator changed a webhook endpoint", id)
+      const endpoint = yield* audited(
+        { action: "endpoint_update", target: id },
+        endpoints.update(id, changes, isDisabled)
+      )
+      yield* log("an operator changed a webhook endpoint", id)
       return json(Views.endpoint(endpoint))
     }, Effect.catchTags({ ...ownErrors, ...refusedAddress })),
     remove: Effect.fnUntraced(function*({ params: { id } }: Pick<One, "params">) {
-      yield* endpoints.remove(id)
-      yield* audit("an operator deleted a webhook endpoint", id)
+      yield* audited({ action: "endpoint_delete", target: id }, endpoints.remove(id))
+      yield* log("an operator deleted a webhook endpoint", id)
       return HttpServerResponse.empty({ status: 204 })
     }, Effect.catchTags(ownErrors)),
     rotate: Effect.fnUntraced(function*({ params: { id }, request }: One) {
       yield* endpoints.get(id)
       const { body: keepOldFor } = yield* read(Views.rotate, request)
-      const rotated = yield* endpoints.rotate(id, keepOldFor)
-      yield* audit("an operator rotated the secret of a webhook endpoint", id)
+      const rotated = yield* audited({ action: "endpoint_rotate", target: id }, endpoints.rotate(id, keepOldFor))
+      yield* log("an operator rotated the secret of a webhook endpoint", id)
       return json(Views.withSecret(rotated))
     }, Effect.catchTags(ownErrors)),
     test: Effect.fnUntraced(function*({ params: { id }, request }: One) {
       yield* endpoints.get(id)
       const { body: type } = yield* read(Views.test, request)
-      return json(Views.tested(yield* endpoints.test(id, type)))
+      return json(
+        Views.tested(yield* audited({ action: "endpoint_test", target: id }, endpoints.test(id, type)))
+      )
     }, Effect.catchTags(ownErrors)),
     redeliver: Effect.fnUntraced(function*({ params: { delivery, id } }: {
       readonly params: { readonly id: string; readonly delivery: string }
     }) {
-      const found = yield* endpoints.redeliver(id, delivery)
-      yield* audit("an operator redelivered an event", id)
+      const found = yield* audited(
+        { action: "endpoint_redeliver", target: id, reason: delivery },
+        endpoints.redeliver(id, delivery)
+      )
+      yield* log("an operator redelivered an event", id)
       return json(Views.delivery(found), 202)
     }, Effect.catchTags({ ...ownErrors, DeliveryNotFound: failWith(NotFound) })),
     replay: Effect.fnUntraced(function*({ params: { id }, request }: One) {
       yield* endpoints.get(id)
       const { body } = yield* read(Views.replay, request)
       yield* Views.checkReplay(body)
-      const replayed = yield* endpoints.replay(id, body)
-      yield* audit(`an operator replayed ${replayed.enqueued} events`, id)
+      const replayed = yield* audited({ action: "endpoint_replay", target: id }, endpoints.replay(id, body))
+      yield* log(`an operator replayed ${replayed.enqueued} events`, id)
       return json(replayed, 202)
     }, Effect.catchTags(ownErrors))
   }

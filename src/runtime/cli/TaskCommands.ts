@@ -80,12 +80,25 @@ const create = Command.make(
     callbackUrl: optionalText("callback-url", "URL that receives webhooks"),
     callbackSecret: optionalText("callback-secret", "Secret that signs the webhooks"),
     maxExecutionTime: optionalInt("max-execution-time", "Time limit of the task in seconds"),
+    priority: optionalInt("priority", "Place in the queue while the core has no room: 0 to 5 (default: 5)"),
     metadata: Flags.metadata("Label of the task"),
     body: Flags.body,
     watch: boolean("watch", "Follow the task until it ends or is interrupted").pipe(Flag.withAlias("w"))
   },
   Effect.fnUntraced(
-    function*({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, text, tool, watch }) {
+    function*({
+      assistant,
+      body,
+      callbackSecret,
+      callbackUrl,
+      file,
+      maxExecutionTime,
+      metadata,
+      priority,
+      text,
+      tool,
+      watch
+    }) {
       const files = yield* Effect.forEach(file, (path) => uploadFile(path, undefined))
       const texts = text.length === 0 ? [] : [{ type: "text", text: text.join(" ") } as const]
       const input = [...texts, ...files]
@@ -96,6 +109,7 @@ const create = Command.make(
         callback_url: Option.getOrUndefined(callbackUrl),
         callback_secret: Option.getOrUndefined(callbackSecret),
         max_execution_time: Option.getOrUndefined(maxExecutionTime),
+        priority: Option.getOrUndefined(priority),
         metadata,
         ...body
       }
@@ -106,7 +120,9 @@ const create = Command.make(
     }
   )
 ).pipe(
-  Command.validate(({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, text, tool }) => {
+  Command.validate((
+    { assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, priority, text, tool }
+  ) => {
     const given = [
       ["input", "the text argument", text.length > 0],
       ["input", "--file", file.length > 0],
@@ -115,6 +131,7 @@ const create = Command.make(
       ["callback_url", "--callback-url", Option.isSome(callbackUrl)],
       ["callback_secret", "--callback-secret", Option.isSome(callbackSecret)],
       ["max_execution_time", "--max-execution-time", Option.isSome(maxExecutionTime)],
+      ["priority", "--priority", Option.isSome(priority)],
       ["metadata", "--metadata", Object.keys(metadata).length > 0]
     ] as const
     const twice = given.find(([field, , isGiven]) => isGiven && field in body)
@@ -246,7 +263,7 @@ const cancel = Command.make(
       const canceled = yield* call((client, signal) => client.tasks.cancel(uuid.value, { ...options, signal })).pipe(
         Effect.mapError((error) =>
           /^The task is (pending|processing)/.test(error.message)
-            ? failed(`${error.message} An operator can cancel it: async-task-service tasks cancel ${uuid.value}`)
+            ? failed(`${error.message} To end it anyway: async-task-service stop ${uuid.value}`)
             : error
         )
       )
@@ -267,6 +284,18 @@ const cancel = Command.make(
   described("Cancel one interrupted task or all of them", "cancel $UUID --reason 'No longer needed'")
 )
 
+const stop = Command.make(
+  "stop",
+  { uuid, reason: optionalText("reason", "Reason, which becomes the task's error").pipe(Flag.withAlias("r")) },
+  Effect.fnUntraced(function*({ reason, uuid }) {
+    const options = Option.match(reason, { onNone: () => ({}), onSome: (text) => ({ reason: text }) })
+    yield* print(
+      yield* call((client, signal) => client.tasks.stop(uuid, { ...options, signal })),
+      ({ status }) => status
+    )
+  })
+).pipe(described("Stop a task that has not ended, also while the core works on it", "stop $UUID"))
+
 const remove = Command.make("delete", { uuid }, ({ uuid }) =>
   Effect.flatMap(
     call((client, signal) => client.tasks.delete(uuid, { signal })),
@@ -281,5 +310,6 @@ export const commands = [
   watch,
   submitResults,
   cancel,
+  stop,
   remove
 ] as const

@@ -106,6 +106,7 @@ const layerEngine = (options: TestServiceOptions) =>
 
 const serviceTokens = {
   internalTokens: [Redacted.make(internalToken)],
+  internalTokenNames: ["token-1"],
   coreEventTokens: [Redacted.make(internalToken)],
   readTokens: []
 }

@@ -16,6 +16,8 @@ export interface Actor {
   readonly silence: number | null | undefined
   /** When it answered. */
   readonly answeredAt: Timestamp
+  /** Whether it counts among the runs that the core has. */
+  readonly isCounted: boolean
 }
 
 export type MutableActor = { -readonly [Key in keyof Actor]: Actor[Key] }
@@ -26,7 +28,8 @@ export const newActor = (head: TaskHead): MutableActor => ({
   dispatchedRun: undefined,
   ending: undefined,
   silence: undefined,
-  answeredAt: fromMicros(0)
+  answeredAt: fromMicros(0),
+  isCounted: false
 })
 
 /** `until` is the task's next deadline. */
@@ -39,6 +42,8 @@ export type Decision =
   | { readonly _tag: "Expire"; readonly event: TaskEvent }
   /** The run is in progress, or the client has to act: wait. */
   | { readonly _tag: "Park"; readonly until: Timestamp }
+  /** The run waits until the core has room: nothing is dispatched, and no actor is needed while the deadline is far. */
+  | { readonly _tag: "Queue"; readonly until: Timestamp }
   /** The core cannot know the run: dispatch it now. */
   | { readonly _tag: "Dispatch"; readonly until: Timestamp }
   /** The core may know the run, but this node cannot know: queue it for recovery. */
@@ -54,7 +59,7 @@ export interface Options {
   readonly ownedSince: Timestamp
 }
 
-/** An interrupted task has an actor only this long before its deadline. The sweep starts it. */
+/** An interrupted task, or one whose run waits, has an actor only this long before its deadline. The sweep starts it. */
 export const watchTime = (sweepInterval: Duration.Duration) =>
   Duration.sum(Duration.minutes(1), Duration.times(sweepInterval, 2))
 
@@ -68,11 +73,13 @@ export const isWanted = <A extends Actor>(actor: A | undefined, runId: RunId): a
 
 /** Whether the core works on the run, and no event of it was recorded for so long. Time before `from` does not count. */
 export const isQuiet = (
-  { lastEventAt, status }: TaskHead,
+  { lastEventAt, room, status }: TaskHead,
   duration: Duration.Duration,
   at: Timestamp,
   from = 0
-): boolean => status === "processing" && at - Math.max(lastEventAt ?? 0, from) >= Duration.toMillis(duration) * 1000
+): boolean =>
+  status === "processing" && room !== "waiting" &&
+  at - Math.max(lastEventAt ?? 0, from) >= Duration.toMillis(duration) * 1000
 
 /** Whether the run has been silent for longer than its core declared, since its last event and since the core's last answer. */
 export const isSilent = ({ answeredAt, head, silence }: Actor, at: Timestamp, from: Timestamp): boolean =>
@@ -83,8 +90,17 @@ export const isSilent = ({ answeredAt, head, silence }: Actor, at: Timestamp, fr
 export const isAccepted = ({ handOvers, resumedAt, status }: TaskHead): boolean =>
   status === "processing" && (handOvers !== null || resumedAt === null)
 
+/** Whether the core has the run, as far as this node knows. */
+export const hasRun = ({ dispatchedRun, head, silence }: Actor): boolean =>
+  (head.status === "pending" || head.status === "processing") && head.room !== "waiting" &&
+  (isAccepted(head) || (silence !== undefined && dispatchedRun === head.runId))
+
 /** Whether the run, which the core has answered, has reported since it was handed over: nothing has to be dispatched. */
 export const hasReported = ({ head, silence }: Actor): boolean => silence !== undefined && head.handOvers === null
+
+/** Whether a row is older than another one of its task. */
+const isOlder = (one: TaskHead, other: TaskHead) =>
+  one.revision < other.revision || (one.revision === other.revision && one.queueRevision < other.queueRevision)
 
 /**
  * Decides for a row that was read, or for the actor's own one when its timer is due. A run that this node has not dispatched
@@ -97,15 +113,16 @@ export const decide = (
   now: Timestamp,
   options: Options
 ): Decision => {
-  if (actor !== undefined && actor.head.revision > head.revision) return ignore
+  if (actor !== undefined && isOlder(head, actor.head)) return ignore
   const due = nextDue(head, options.acceptanceTimeout)
   if (due === undefined) return release
   if (due.at <= now) return actor?.ending === head.runId ? ignore : { _tag: "Expire", event: due.event() }
   if (head.status === "interrupted" && due.at > plus(now, watchTime(options.sweepInterval))) return release
+  if (head.room === "waiting") return { _tag: "Queue", until: due.at }
   if (head.status === "interrupted" || actor?.dispatchedRun === head.runId) return { _tag: "Park", until: due.at }
-  // A pending run without an attempt is new, and so is a run that replaces one known here.
+  // A pending run without an attempt is new, and so is a run that replaces one known here, or that has waited.
   const isNew = actor === undefined
     ? isUnknown(head, options)
-    : head.status === "pending" || actor.head.runId !== head.runId
+    : head.status === "pending" || actor.head.runId !== head.runId || actor.head.room === "waiting"
   return { _tag: isNew ? "Dispatch" : "Recover", until: due.at }
 }

@@ -1,10 +1,11 @@
 /**
- * Dispatches runs to the core. A run waits for room in a lane; then it is attempted, and again after pauses, until the core accepts or
- * refuses it or its task needs it no longer. The row is read before each retry, because another node may have changed the task.
+ * Dispatches runs to the core. A run waits for room in a lane of this node; then it is attempted. A core without room has not taken it: it
+ * goes back into the queue. After an unknown outcome it is attempted again, after pauses, until the core accepts or refuses it or its task
+ * needs it no longer. The row is read before each retry, because another node may have changed the task.
  */
 import { Clock, Data, Duration, Effect, Option, Pull, Schedule } from "effect"
 import { dueAt } from "../../domain/Deadline.ts"
-import { CoreUnavailable, pauseWithin, schedule } from "../../domain/DispatchRetry.ts"
+import { type CoreHasNoRoom, CoreUnavailable, pauseWithin, schedule, unavailable } from "../../domain/DispatchRetry.ts"
 import * as Failure from "../../domain/Failure.ts"
 import { refersToOthers } from "../../domain/StoredRequest.ts"
 import { type RunId, TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
@@ -13,7 +14,9 @@ import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../core/CoreClient.ts"
 import * as RunRequests from "../core/RunRequests.ts"
 import * as Lane from "../limits/Lane.ts"
+import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
+import { RunQueue } from "../store/queue/RunQueue.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import { TaskWrites } from "../store/tasks/TaskWrites.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
@@ -25,14 +28,21 @@ import { hasReported, isAccepted, isWanted, type MutableActor } from "./Decision
 const concurrency = 256
 /** For runs of processing tasks, which the core may have already. A node that starts has many: runs of pending tasks must not wait for them. */
 const recoveryConcurrency = 8
+/** For runs of pending tasks, whose acceptance deadline is near. New runs must not wait for them either. */
+const pendingRecoveryConcurrency = 64
 /** A large run takes several times its size in memory while it is dispatched. */
 const largeConcurrency = 1
 
 /** Characters. A run with a longer request is large. */
 const largeRequest = 1024 * 1024
 
+/** Characters. A run that has to wait keeps its request up to this length, and reads a longer one again: thousands may wait. */
+const keptRequest = 64 * 1024
+
 /** A request that refers to other tasks may be large when it has been put together. */
-const isLarge = (request: Run["request"]) => request.length > largeRequest || refersToOthers(request)
+export const isLarge = (request: Run["request"]) => request.length > largeRequest || refersToOthers(request)
+
+const isKept = (request: Run["request"]) => request.length <= keptRequest && !refersToOthers(request)
 
 /** A retry comes at least this long after a deadline, so that retry and expiry do not race. */
 const retryMargin = Duration.seconds(1)
@@ -45,20 +55,30 @@ interface Actors {
   /** Commits an event that ends the task, with retries. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<void>
   readonly release: (id: TaskId) => void
+  /** Counts the run of an actor that has changed. */
+  readonly recount: (actor: MutableActor) => void
   /** Runs a fiber of the task's actor. */
   readonly fork: (id: TaskId, effect: Effect.Effect<void>) => void
 }
 
-type LaneName = "new" | "recovered" | "large"
+type LaneName = "new" | "recovered" | "recoveredPending" | "large"
 
 /** A run that waits for its lane, is attempted, or waits for a retry. */
 interface Dispatching {
   readonly head: TaskHead
   /** Whether the core may have the run already. */
   readonly isRecovery: boolean
-  /** Kept between attempts, unless it is large. */
+  /** Kept between attempts, unless its request is long. */
   run: Run | undefined
   lane: LaneName
+  /** Of the pace with which it began, see `CoreBusy`. */
+  readonly token: number | undefined
+  /** Whether its first attempt has not ended. */
+  isFirst: boolean
+  /** Whether the core may have it: the outcome of an attempt is unknown. */
+  isUnknown: boolean
+  /** Whether it is back in the queue. */
+  isPutBack: boolean
 }
 
 const cannotCheck = Effect.fail(
@@ -109,16 +129,19 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
   const secrets = yield* Secrets
   const { acceptanceTimeout } = yield* Settings
   const { resolve } = yield* RunRequests.make
+  const queue = yield* RunQueue
+  const busy = yield* CoreBusy
 
   /** Where a run waits until there is room for its attempt. */
   const lanes: Record<LaneName, Lane.Lane> = {
     new: Lane.make(concurrency),
     recovered: Lane.make(recoveryConcurrency),
+    recoveredPending: Lane.make(pendingRecoveryConcurrency),
     large: Lane.make(largeConcurrency)
   }
   /** The dispatches in progress, and how many belong to each lane. A run has at most one. */
   const dispatches = new Map<RunId, Dispatching>()
-  const members: Record<LaneName, number> = { new: 0, recovered: 0, large: 0 }
+  const members: Record<LaneName, number> = { new: 0, recovered: 0, recoveredPending: 0, large: 0 }
   /** The seconds of silence that the core declared last. */
   let lastDeclared: number | undefined
 
@@ -143,38 +166,73 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
     return { ...found, request: whole.request, taskId: head.uuid, userToken } satisfies Run
   })
 
-  /** Starts the acceptance deadline at the first attempt, when the task was created while its lane had no room. */
+  /**
+   * Starts the acceptance deadline at the first attempt, when the task was created while its lane had no room, or has waited in the
+   * queue. Returns whether the row still wants the attempt.
+   */
   const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
-    if (head.status !== "pending" || head.acceptanceDeadline !== null) return
-    const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
-    yield* retryForever(writes.startAcceptance(head.uuid, head.runId, acceptanceDeadline))
-    if (actors.get(head.uuid)?.head === head) yield* actors.wake({ ...head, acceptanceDeadline })
+    if (head.status !== "pending" || head.acceptanceDeadline !== null) return true
+    const deadline = plus(yield* now, acceptanceTimeout)
+    const present = yield* retryForever(writes.startAcceptance(head.uuid, head.runId, deadline))
+    if (present === undefined) {
+      actors.release(head.uuid)
+      return false
+    }
+    yield* actors.wake(present)
+    return isWanted(actors.get(head.uuid), head.runId) && present.room !== "waiting"
   })
 
   /** Starts a run at the core, but never one whose token is revoked or cannot be checked. */
-  const start = (run: Run) =>
+  const start = (run: Run, dispatching: Dispatching) =>
     Effect.andThen(
       Effect.catchTag(revocations.check(run.principal), "RevocationsUnknown", () => cannotCheck),
-      Effect.flatMap(core.start(run), (declared) =>
-        Effect.map(now, (at) => {
-          lastDeclared = declared ?? lastDeclared
-          const actor = actors.get(run.taskId)
-          if (actor?.dispatchedRun === run.runId) answered(actor, declared ?? null, at)
-        }))
+      Effect.flatMap(
+        Effect.tapError(core.start(run), (error) => {
+          if (error._tag === "CoreUnavailable") dispatching.isUnknown = true
+          return Effect.void
+        }),
+        (declared) =>
+          Effect.map(now, (at) => {
+            lastDeclared = declared ?? lastDeclared
+            const actor = actors.get(run.taskId)
+            if (actor?.dispatchedRun === run.runId) answered(actor, declared ?? null, at)
+            busy.accepted(run.runId, at)
+          })
+      )
     )
 
   const answered = (actor: MutableActor, silence: number | null, at: Timestamp): void => {
     actor.silence = silence
     actor.answeredAt = at
+    actors.recount(actor)
+  }
+
+  /** Puts a run that the core has not taken back into the queue, unless an event shows that it has. */
+  const putBack = Effect.fnUntraced(function*(dispatching: Dispatching) {
+    const { runId, sub, uuid } = dispatching.head
+    const at = yield* now
+    const present = yield* retryForever(queue.putBack(uuid, runId, sub, at))
+    dispatching.isPutBack = true
+    if (present === undefined) return actors.release(uuid)
+    yield* actors.wake(present)
+    if (present.room === "waiting") busy.waits()
+    const actor = actors.get(uuid)
+    if (isWanted(actor, runId) && isAccepted(actor.head)) answered(actor, actor.silence ?? lastDeclared ?? null, at)
+  })
+
+  /** The first attempt of a run has ended. */
+  const endFirst = (dispatching: Dispatching, at: Timestamp): void => {
+    if (!dispatching.isFirst) return
+    dispatching.isFirst = false
+    busy.end(dispatching.head.runId, at)
   }
 
   const readAndStart = Effect.fnUntraced(function*(head: TaskHead, dispatching: Dispatching) {
     const run = dispatching.run ?? (yield* read(head, dispatching))
     if (run === undefined) return
-    // A large run is read again for each attempt, to save memory.
-    dispatching.run = isLarge(run.request) ? undefined : run
-    yield* startAcceptance(head)
-    yield* start(run)
+    // A long request is read again for each attempt, to save memory.
+    dispatching.run = isKept(run.request) ? run : undefined
+    if (yield* startAcceptance(head)) yield* start(run, dispatching)
   })
 
   /** An attempt that has room in its lane. */
@@ -183,20 +241,34 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
       const { head: { runId, uuid }, isRecovery, run } = dispatching
       const actor = actors.get(uuid)
       if (!isWanted(actor, runId) || hasReported(actor) || (isRecovery && !ownership.isMine(uuid))) return Effect.void
-      return run !== undefined && actor.head.acceptanceDeadline !== null
-        ? start(run)
-        : readAndStart(actor.head, dispatching)
+      // It began before the core was known to be busy.
+      if (!dispatching.isUnknown && !busy.allows(dispatching.token)) return putBack(dispatching)
+      if (run === undefined || actor.head.acceptanceDeadline === null) return readAndStart(actor.head, dispatching)
+      if (!isKept(run.request)) dispatching.run = undefined
+      return start(run, dispatching)
+    })
+
+  /** Of a core without room: the run waits in the queue. One that the core may have is retried as after an unknown outcome. */
+  const withoutRoom = (dispatching: Dispatching, error: CoreHasNoRoom) =>
+    Effect.flatMap(now, (at) => {
+      const told = busy.refused(dispatching.head.runId, dispatching.token, error.retryAfter, at)
+      return dispatching.isUnknown
+        ? Effect.andThen(told, Effect.fail(unavailable(error)))
+        : Effect.andThen(told, putBack(dispatching))
     })
 
   /** Carries out what a failed attempt means for the task, unless another one follows. */
   const concluded = (
-    { head, isRecovery }: Dispatching,
+    dispatching: Dispatching,
     error: Exclude<Effect.Error<ReturnType<typeof attemptNow>>, IsLarge>
   ): Effect.Effect<void, CoreUnavailable> => {
+    const { head, isRecovery } = dispatching
     const refused = (reason: string) => actors.end(head, TaskEvent.cases.Refused.make({ error: reason }))
     switch (error._tag) {
       case "CoreUnavailable":
         return Effect.fail(error)
+      case "CoreHasNoRoom":
+        return withoutRoom(dispatching, error)
       case "PredecessorDeleted":
         return refused(Failure.predecessorDeleted)
       case "TokenIsRevoked":
@@ -237,8 +309,49 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
     return Effect.catch(
       attempt,
       (first) =>
-        repeatAfter(first, () => dueAt(actors.get(head.uuid)?.head ?? head), Effect.andThen(refresh, attemptWithRoom))
+        Effect.andThen(
+          Effect.map(now, (at) => endFirst(dispatching, at)),
+          repeatAfter(first, () => dueAt(actors.get(head.uuid)?.head ?? head), Effect.andThen(refresh, attemptWithRoom))
+        )
     )
+  }
+
+  const startNow = (head: TaskHead, run: Run | undefined, isRecovery: boolean, at: Timestamp): void => {
+    const { runId, status, uuid } = head
+    if (dispatches.has(runId)) return
+    // A pending run does not wait behind others, because its acceptance deadline is near.
+    const own = !isRecovery ? "new" : status === "pending" ? "recoveredPending" : "recovered"
+    const lane = run !== undefined && isLarge(run.request) ? "large" : own
+    const isAtOnce = lane === "large" ? members.large < largeConcurrency : members[lane] < concurrency
+    const isReadAgain = run === undefined || refersToOthers(run.request) || (!isAtOnce && !isKept(run.request))
+    const dispatching: Dispatching = {
+      head,
+      isRecovery,
+      run: isReadAgain ? undefined : run,
+      lane,
+      token: busy.begin(runId, at),
+      isFirst: true,
+      isUnknown: isRecovery,
+      isPutBack: false
+    }
+    dispatches.set(runId, dispatching)
+    members[lane]++
+    const inTrace = TaskTraces.traced(TaskTraces.names.dispatch, uuid, {
+      attributes: { "run.id": runId, "run.recovered": isRecovery }
+    })
+    const ended = Effect.map(now, (at) => {
+      members[dispatching.lane]--
+      dispatches.delete(runId)
+      endFirst(dispatching, at)
+      // It was dispatched on behalf of its owner, or has another one since.
+      if (!ownership.isMine(uuid)) return actors.release(uuid)
+      const actor = actors.get(uuid)
+      // It was admitted again before it was known here to be back in the queue.
+      if (dispatching.isPutBack && actor?.dispatchedRun === runId && actor.head.room !== "waiting") {
+        startNow(actor.head, undefined, false, at)
+      }
+    })
+    lanes[lane].enter(() => actors.fork(uuid, Effect.ensuring(inTrace(attempts(dispatching)), ended)))
   }
 
   return {
@@ -247,27 +360,6 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
       !isLarge(request) && members.new + others < concurrency,
     isDispatching: (runId: RunId): boolean => dispatches.has(runId),
     /** Dispatches a run, unless it is being dispatched. A `run` that is not given is read when there is room for it. */
-    start: (head: TaskHead, run: Run | undefined, isRecovery: boolean): void => {
-      const { runId, status, uuid } = head
-      if (dispatches.has(runId)) return
-      // A pending run does not wait behind others, because its acceptance deadline is near.
-      const own = isRecovery && status !== "pending" ? "recovered" : "new"
-      const lane = run !== undefined && isLarge(run.request) ? "large" : own
-      const isKept = lane !== "large" ||
-        (members.large < largeConcurrency && run !== undefined && !refersToOthers(run.request))
-      const dispatching: Dispatching = { head, isRecovery, run: isKept ? run : undefined, lane }
-      dispatches.set(runId, dispatching)
-      members[lane]++
-      const inTrace = TaskTraces.traced(TaskTraces.names.dispatch, uuid, {
-        attributes: { "run.id": runId, "run.recovered": isRecovery }
-      })
-      const ended = Effect.sync(() => {
-        members[dispatching.lane]--
-        dispatches.delete(runId)
-        // It was dispatched on behalf of its owner, or has another one since.
-        if (!ownership.isMine(uuid)) actors.release(uuid)
-      })
-      lanes[lane].enter(() => actors.fork(uuid, Effect.ensuring(inTrace(attempts(dispatching)), ended)))
-    }
+    start: startNow
   }
 })

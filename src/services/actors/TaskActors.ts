@@ -14,22 +14,23 @@ import { Cause, Clock, Context, Duration, Effect, FiberSet, Layer } from "effect
 import { nextDue } from "../../domain/Deadline.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskEvent, TaskHead, TaskId } from "../../domain/Task.ts"
-import { fromNanos, now, type Timestamp } from "../../domain/Timestamp.ts"
+import { fromNanos, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import type { Run } from "../core/CoreClient.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import * as Lane from "../limits/Lane.ts"
+import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { maxBatch } from "../store/sql/Batcher.ts"
-import { TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { type QueueEntry, TaskWrites } from "../store/tasks/TaskWrites.ts"
 import * as Lateness from "../telemetry/Lateness.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
 import * as Timers from "../timing/Timers.ts"
-import { decide, isQuiet, isSilent, type MutableActor, newActor } from "./Decision.ts"
+import { decide, hasRun, isQuiet, isSilent, type MutableActor, newActor, watchTime } from "./Decision.ts"
 import * as Dispatch from "./Dispatch.ts"
 
 export class TaskActors extends Context.Service<TaskActors, {
@@ -56,12 +57,12 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
   /**
    * Reserves a dispatch slot while `create` creates the task; `isImmediate` is false when all slots are taken or the
-   * request is large. Meanwhile the sweep ignores the task's row.
+   * request is large. `entry` says whether the run waits in the queue. Meanwhile the sweep ignores the task's row.
    */
   readonly withDispatchSlot: <A, E>(
     uuid: TaskId,
     request: Run["request"],
-    create: (isImmediate: boolean) => Effect.Effect<A, E>
+    create: (isImmediate: boolean, entry: QueueEntry) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E>
   /** The number of actors, their earliest deadline, and the recent maximum lateness in milliseconds. */
   readonly load: Effect.Effect<
@@ -79,6 +80,7 @@ const make = Effect.gen(function*() {
   const changes = yield* Changes
   const writes = yield* TaskWrites
   const stops = yield* CoreStops
+  const busy = yield* CoreBusy
   const { acceptanceTimeout, stuckAfter, sweepInterval } = yield* Settings
   const runInFiber = yield* FiberSet.makeRuntime()
   const missingEvents = OutageLog.make()
@@ -86,7 +88,7 @@ const make = Effect.gen(function*() {
   /** Ends of tasks whose deadline has expired: they leave room for the commits of others. */
   const expiries = Lane.make(maxExpiring)
   /** Tasks whose row may be stored already, and which are about to begin. */
-  const creating = new Set<TaskId>()
+  const creating = new Map<TaskId, TaskHead | undefined>()
   /** Since then this node knows every run of its tasks. */
   let ownedSince = yield* now
   /** Since then events could be recorded. */
@@ -113,8 +115,23 @@ const make = Effect.gen(function*() {
   )
 
   const release = (id: TaskId): void => {
+    const actor = actors.get(id)
+    if (actor === undefined) return
+    if (actor.isCounted) {
+      actor.isCounted = false
+      busy.left()
+    }
     actors.delete(id)
     timers.clear(id)
+  }
+
+  /** Counts the run of an actor that has changed. */
+  const recount = (actor: MutableActor): void => {
+    const counts = hasRun(actor)
+    if (counts === actor.isCounted) return
+    actor.isCounted = counts
+    if (counts) busy.took()
+    else busy.left()
   }
 
   const fork = (id: TaskId, effect: Effect.Effect<void>): void => {
@@ -133,15 +150,22 @@ const make = Effect.gen(function*() {
     const actor = known ?? newActor(head)
     actor.head = head
     if (known === undefined) actors.set(head.uuid, actor)
+    recount(actor)
     if (decision._tag === "Expire") {
       actor.ending = head.runId
       return expire(head, decision.event)
     }
+    if (decision._tag === "Queue") {
+      actor.dispatchedRun = undefined
+      actor.silence = undefined
+      busy.waits()
+      if (decision.until > plus(at, watchTime(sweepInterval))) return release(head.uuid)
+    }
     timers.set(head.uuid, decision.until)
-    if (decision._tag === "Park") return
+    if (decision._tag === "Park" || decision._tag === "Queue") return
     actor.dispatchedRun = head.runId
     actor.silence = undefined
-    dispatch.start(head, undefined, decision._tag === "Recover")
+    dispatch.start(head, undefined, decision._tag === "Recover", at)
   }
 
   const wake = (head: TaskHead) =>
@@ -192,14 +216,26 @@ const make = Effect.gen(function*() {
       fork(uuid, Effect.ensuring(ended, Effect.sync(expiries.leave)))
     })
 
-  const dispatch = yield* Dispatch.make({ get: (id) => actors.get(id), wake, end: endWithRetries, release, fork })
+  const dispatch = yield* Dispatch.make({
+    get: (id) => actors.get(id),
+    wake,
+    end: endWithRetries,
+    release,
+    recount,
+    fork
+  })
 
   return TaskActors.of({
     begin: (head, run) =>
       Effect.flatMap(now, (at) => {
         const isMine = ownership.isMine(head.uuid)
+        if (head.room === "waiting") busy.waits()
         // The commit has notified the owner.
         if (run === undefined && !isMine) return Effect.void
+        if (head.room === "waiting") {
+          if (isMine) apply(head, at)
+          return isMine ? Effect.void : changes.publish(head.uuid)
+        }
         const actor = actors.get(head.uuid) ?? newActor(head)
         actors.set(head.uuid, actor)
         if (actor.head.revision <= head.revision) {
@@ -207,13 +243,14 @@ const make = Effect.gen(function*() {
           actor.silence = undefined
         }
         apply(head, at)
-        dispatch.start(head, run, false)
+        dispatch.start(head, run, false, at)
         return isMine ? Effect.void : changes.publish(head.uuid)
       }),
     ensure: (head) =>
       Effect.map(now, (at) => {
         const isBeingCreated = creating.has(head.uuid) && !actors.has(head.uuid)
         if (!isBeingCreated && ownership.isMine(head.uuid)) apply(head, at)
+        else if (isBeingCreated && head.room === "held") creating.set(head.uuid, head)
       }),
     // Other nodes may not know tasks created here: announce the pending ones.
     release: Effect.suspend(() => {
@@ -235,14 +272,22 @@ const make = Effect.gen(function*() {
     handOver: (head) =>
       Effect.map(now, (at) => {
         apply(head, at)
-        dispatch.start(head, undefined, true)
+        dispatch.start(head, undefined, true, at)
       }),
     end,
     withDispatchSlot: (uuid, request, create) =>
       Effect.suspend(() => {
         const isImmediate = dispatch.hasRoom(request, creating.size)
-        creating.add(uuid)
-        return Effect.ensuring(create(isImmediate), Effect.sync(() => creating.delete(uuid)))
+        const entry = busy.entry(fromNanos(clock.currentTimeNanosUnsafe()), creating.size, Dispatch.isLarge(request))
+        creating.set(uuid, undefined)
+        return Effect.ensuring(
+          create(isImmediate, entry),
+          Effect.sync(() => {
+            const admitted = creating.get(uuid)
+            creating.delete(uuid)
+            if (admitted !== undefined) apply(admitted, fromNanos(clock.currentTimeNanosUnsafe()))
+          })
+        )
       }),
     load: Effect.map(now, (at) => ({
       tasks: actors.size,

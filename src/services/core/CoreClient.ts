@@ -14,7 +14,15 @@ import {
   Schema
 } from "effect"
 import { RunAccepted } from "../../domain/CoreProtocol.ts"
-import { CoreRefused, CoreUnavailable, isRetryableStatus, parseRetryAfter } from "../../domain/DispatchRetry.ts"
+import {
+  CoreHasNoRoom,
+  CoreRefused,
+  CoreUnavailable,
+  isRetryableStatus,
+  parseRetryAfter,
+  saysNoRoom,
+  unavailable
+} from "../../domain/DispatchRetry.ts"
 import { fromJsonText, type OpaqueJson, toBytes } from "../../domain/json/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
@@ -84,16 +92,26 @@ const encode = ({ request, resume, ...run }: Run, eventsUrl: string): ReadonlyAr
 }
 
 type CallError = CoreUnavailable | CoreRefused
+type StartError = CallError | CoreHasNoRoom
 
 /** The outcome label of a call; undefined when it was interrupted. */
-const outcomeOf = (exit: Exit.Exit<unknown, CallError>): string | undefined => {
+const outcomeOf = (exit: Exit.Exit<unknown, StartError>): string | undefined => {
   if (Exit.isSuccess(exit)) return "accepted"
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-  return error && (error._tag === "CoreRefused" ? "refused" : "unavailable")
+  return error && outcomes[error._tag]
 }
 
+const outcomes = {
+  CoreRefused: "refused",
+  CoreUnavailable: "unavailable",
+  CoreHasNoRoom: "busy"
+} as const satisfies Record<
+  StartError["_tag"],
+  string
+>
+
 /** Measures a call and adds a client span. */
-const observed = <A>(operation: "start" | "stop", runId: RunId, call: Effect.Effect<A, CallError>) => {
+const observed = <A, E extends StartError>(operation: "start" | "stop", runId: RunId, call: Effect.Effect<A, E>) => {
   const measured = Metrics.timed(call, (seconds, exit) => {
     const outcome = outcomeOf(exit)
     if (outcome !== undefined) Metrics.coreCalls.record(seconds, operation, outcome)
@@ -104,7 +122,7 @@ const observed = <A>(operation: "start" | "stop", runId: RunId, call: Effect.Eff
 /** The two calls to a core. */
 export interface CoreCalls {
   /** Starts a run. Idempotent by `run_id`, so it may be retried. Returns the seconds of silence that the core declares, if any. */
-  readonly start: (run: Run) => Effect.Effect<number | undefined, CallError>
+  readonly start: (run: Run) => Effect.Effect<number | undefined, StartError>
   /** Stops a run. Returns whether the core knew it. */
   readonly stop: (runId: RunId, reason: string) => Effect.Effect<boolean, CallError>
 }
@@ -139,27 +157,30 @@ const makeHttpCalls = (address: CoreAddress, send: CoreTransport["Service"]["pos
       withToken((headers) =>
         Effect.flatMap(Tracing.propagate(headers), (traced) => send(address.url + path, traced, body))
       ),
-      (response): Effect.Effect<CoreResponse, CallError> => {
-        const { retryAfter, status } = response
+      (response): Effect.Effect<CoreResponse, StartError> => {
+        const { status } = response
         if (status >= 200 && status < 300) return Effect.succeed(response)
         if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
-        return Effect.flatMap(Clock.currentTimeMillis, (at) =>
-          Effect.fail(
-            new CoreUnavailable({
-              reason: `status ${status}`,
-              retryAfter: retryAfter === undefined ? null : parseRetryAfter(retryAfter, at)
-            })
-          ))
+        return Effect.flatMap(Clock.currentTimeMillis, (at) => {
+          const retryAfter = response.retryAfter === undefined ? null : parseRetryAfter(response.retryAfter, at)
+          return Effect.fail(
+            saysNoRoom(status, retryAfter)
+              ? new CoreHasNoRoom({ status, retryAfter })
+              : new CoreUnavailable({ reason: `status ${status}`, retryAfter })
+          )
+        })
       }
     )
 
   return {
     start: (run) => Effect.flatMap(post("/runs", encode(run, address.eventsUrl)), declaredBy),
     stop: (runId, reason) =>
-      Effect.catchIf(
-        Effect.as(post(`/runs/${runId}/stop`, toBytes([JSON.stringify({ reason })])), true),
-        (error: CallError) => error._tag === "CoreRefused" && error.status === 404,
-        () => Effect.succeed(false)
+      post(`/runs/${runId}/stop`, toBytes([JSON.stringify({ reason })])).pipe(
+        Effect.as(true),
+        Effect.catch((error): Effect.Effect<boolean, CallError> => {
+          if (error._tag === "CoreHasNoRoom") return Effect.fail(unavailable(error))
+          return error._tag === "CoreRefused" && error.status === 404 ? Effect.succeed(false) : Effect.fail(error)
+        })
       )
   }
 }
@@ -172,7 +193,7 @@ export class CoreClient extends Context.Service<CoreClient, ReachableCore>()(
     /** Starts in flight on this node. If a stop arrived first, the core would respond 404 and the run would continue. */
     const starting = new Map<RunId, Deferred.Deferred<void>>()
     const outage = OutageLog.make()
-    const logUnavailable = (error: CallError) =>
+    const logUnavailable = (error: StartError) =>
       error._tag === "CoreUnavailable"
         ? outage.log(`The core is unavailable: ${error.reason}. Runs are retried until their tasks expire`)
         : Effect.void

@@ -2,6 +2,7 @@
  * The tables of webhook endpoints in Postgres, and the trigger that fills them in the transaction of a change: one body for each format that an
  * endpoint wants, and one delivery for each endpoint. A disabled endpoint receives deliveries too, so that it can go on later.
  */
+import type { UserData } from "../Extensions.ts"
 import type { Tables } from "../store/schema/Migrations.ts"
 import { attempts, eventStatuses, eventTypes, limits } from "./Endpoint.ts"
 
@@ -41,8 +42,8 @@ const onEvents =
         AND (w.metadata IS NULL OR m.metadata @> w.metadata)
       WHERE e.status IN (${statuses})
     ), bodies AS (
-      INSERT INTO webhook_endpoint_bodies (task_uuid, revision, format, created_at, bytes, body)
-      SELECT w.task_uuid, w.revision, w.format, e.occurred_at, octet_length(made.body), made.body
+      INSERT INTO webhook_endpoint_bodies (task_uuid, revision, format, created_at, bytes, body, sub)
+      SELECT w.task_uuid, w.revision, w.format, e.occurred_at, octet_length(made.body), made.body, t.sub
       FROM (SELECT DISTINCT task_uuid, revision, format FROM wanted) AS w
       JOIN new_events e ON e.task_uuid = w.task_uuid AND e.revision = w.revision
       JOIN tasks t ON t.uuid = ANY (ARRAY[w.task_uuid])
@@ -129,6 +130,34 @@ export const tables: Tables = {
       ON webhook_endpoint_deliveries (endpoint_id, created_at, task_uuid, revision)`,
     `CREATE INDEX webhook_endpoint_deliveries_stream ON webhook_endpoint_deliveries (endpoint_id, position)
       WHERE position IS NOT NULL`
+  ], [
+    // The user, whose bodies are erased also after their tasks are.
+    "ALTER TABLE webhook_endpoint_bodies ADD COLUMN sub text",
+    "CREATE INDEX webhook_endpoint_bodies_of_user ON webhook_endpoint_bodies (sub) WHERE sub IS NOT NULL"
   ]],
   onEvents
+}
+
+const isOfUser = "sub = $1::text"
+
+/** Deliveries are found by their bodies, and so come first. Of a body the export has what the task says. */
+export const userData: UserData = {
+  tables: [
+    {
+      table: "webhook_endpoint_deliveries",
+      isOfUser: `task_uuid IN (SELECT task_uuid FROM webhook_endpoint_bodies WHERE ${isOfUser})`,
+      exported: {
+        type: "endpoint_delivery",
+        key: { endpoint_id: "text", task_uuid: "uuid", revision: "integer" },
+        fields: {
+          endpoint_id: "endpoint_id",
+          task_uuid: "task_uuid",
+          status: "status",
+          created_at: iso("created_at"),
+          delivered_at: iso("delivered_at")
+        }
+      }
+    },
+    { table: "webhook_endpoint_bodies", isOfUser, exported: null }
+  ]
 }

@@ -1,5 +1,6 @@
 /** Limits and durations of the core that an operator may configure. */
-import { Context, Duration, Layer } from "effect"
+import { Config, Context, Duration, Layer } from "effect"
+import * as Limits from "../../domain/Limits.ts"
 import * as Setting from "./Setting.ts"
 
 /** The highest WEBHOOK_TIMEOUT. A target that hangs occupies a slot in flight for that long. */
@@ -13,6 +14,16 @@ const period = (description: Parameters<typeof Setting.duration>[3]) =>
     maxPeriod,
     `must not be negative, and ${Duration.format(maxPeriod)} at most`,
     description
+  )
+
+const runs = (description: Parameters<typeof Setting.optional>[1]) =>
+  Setting.optional(
+    Setting.checked(
+      Config.Int,
+      (value) => value >= 1 && value <= Limits.coreRuns,
+      `must be between 1 and ${Limits.coreRuns}; without it there is no limit`
+    ),
+    { ...description, bounds: ["1", String(Limits.coreRuns)] }
   )
 
 export const settings = {
@@ -41,6 +52,17 @@ export const settings = {
     name: "MAX_ACTIVE_TASKS",
     default: "5",
     meaning: "maximum active tasks of one user"
+  }),
+  coreRuns: runs({
+    name: "CORE_RUNS",
+    unset: "none",
+    meaning:
+      "maximum runs that the core has at a time, over all nodes. Others wait in the queue; an interrupted task has no run"
+  }),
+  coreRunsPerAssistant: runs({
+    name: "CORE_RUNS_PER_ASSISTANT",
+    unset: "none",
+    meaning: "the same for the runs of one assistant. Operators set other limits for single ones"
   }),
   retention: period({ name: "RETENTION", default: "30 days", meaning: "how long ended tasks are kept" })
 }

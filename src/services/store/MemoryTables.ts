@@ -13,6 +13,7 @@ import {
 } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { DeliveryAttempt, DeliveryKey } from "../../domain/Webhook.ts"
+import type { AssistantLimit } from "./queue/RunQueue.ts"
 import type { Claimed, RecordedEvent } from "./tasks/TaskReads.ts"
 import type { NewTask } from "./tasks/TaskWrites.ts"
 
@@ -28,9 +29,20 @@ export interface TaskRow extends Mutable<Task> {
   readonly events: Array<EventRow>
 }
 
-/** `report`: see `TurnReport`. */
+/** `report`: see `TurnReport`. `startedAt`: when the run that the event began left the queue. */
 export interface EventRow extends RecordedEvent {
   readonly report: string | null
+  startedAt?: Timestamp
+}
+
+/** A row of the queue, see the table `waiting_runs`. */
+export interface WaitingRow {
+  readonly taskId: TaskId
+  readonly assistantId: number
+  readonly sub: string
+  readonly class: number
+  ticket: number
+  readonly since: Timestamp
 }
 
 interface StopRow {
@@ -71,6 +83,11 @@ export class MemoryTables extends Context.Service<MemoryTables, {
   readonly deliveries: Map<string, DeliveryRow>
   /** Origins whose last attempt had a response, and when. */
   readonly provenOrigins: Map<string, Timestamp>
+  readonly waiting: Map<TaskId, WaitingRow>
+  /** By the id of the assistant. */
+  readonly assistantLimits: Map<number, AssistantLimit>
+  /** The ticket that was served last. */
+  readonly tickets: { last: number }
   /** Called after each change of a task, whose last event tells what happened: the triggers of extensions. */
   readonly onEvent: Array<(row: TaskRow) => void>
   /** Whether extensions have nothing to send that is due, for tests that wait until all is sent. */
@@ -84,6 +101,9 @@ export class MemoryTables extends Context.Service<MemoryTables, {
       claims: new Map(),
       deliveries: new Map(),
       provenOrigins: new Map(),
+      waiting: new Map(),
+      assistantLimits: new Map(),
+      tickets: { last: 1 },
       onEvent: [],
       isQuiet: []
     })

@@ -74,12 +74,56 @@ export const deadlineOverdue = gauge({
   labels: []
 })
 
+export const queueWaiting = gauge({
+  name: "task.queue.waiting",
+  meaning:
+    "runs that wait for room at the core, of all nodes, by assistant (the first 50 of a process, others as `other`); refreshed at most every 5 s",
+  labels: ["assistant"],
+  initial: [["other"]]
+})
+
+export const queueRunning = gauge({
+  name: "task.queue.running",
+  meaning: "runs that the core has, of all nodes, by assistant as above; refreshed at most every 5 s",
+  labels: ["assistant"],
+  initial: [["other"]]
+})
+
+export const queueOldest = gauge({
+  name: "task.queue.oldest",
+  unit: "seconds",
+  meaning: "how long the oldest run has waited for room, 0 when none waits; refreshed at most every 5 s",
+  labels: []
+})
+
+export const coreBusyFor = gauge({
+  name: "core.busy.duration",
+  unit: "seconds",
+  meaning: "how long the core has said to this node that it has no room, 0 while it has",
+  labels: []
+})
+
 export const coreCalls = histogram({
   name: "core.call.duration",
   meaning: "duration of calls to the processing core",
   labels: ["operation", "outcome"],
-  initial: ["accepted", "refused", "unavailable"].map((outcome) => ["start", outcome] as const)
+  initial: ["accepted", "refused", "unavailable", "busy"].map((outcome) => ["start", outcome] as const)
 }, httpSeconds)
+
+export const coreBusy = counter({
+  name: "core.busy",
+  meaning: "answers of the core that it has no room for a run, which then waits in the queue",
+  labels: [],
+  initial: [[]]
+})
+
+export const queueWait = histogram({
+  name: "task.queue.wait",
+  meaning:
+    "time that a run waited in the queue before it was dispatched, from the creation of its task or from its answer",
+  labels: [],
+  initial: [[]]
+}, latenessSeconds)
 
 export const coreSilence = gauge({
   name: "core.silence",

@@ -3,6 +3,7 @@ import { Effect, Layer, Option, Schema, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import { isTerminal, TaskStatus } from "../../domain/Task.ts"
 import type { Tokens } from "../../domain/Usage.ts"
+import type { UserData } from "../Extensions.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import type { Tables } from "../store/schema/Migrations.ts"
 import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
@@ -33,14 +34,14 @@ const keyColumns = ["sub", "hour", "assistant_id", "model"]
 const kinds = ["input", "output", "total", "cached", "reasoning"] as const satisfies ReadonlyArray<keyof Tokens>
 
 /**
- * The legs of a task up to a revision, which events alone tell. A leg ends with an interrupt; `later` counts the legs after it. Reports are
+ * The legs of a task up to a revision, which events alone tell. A resumed run that waited in the queue has begun when it left it. A leg ends with an interrupt; `later` counts the legs after it. Reports are
  * cumulative for the task, and what a leg reported last counts.
  */
 const legsOf = (task: string, revision: string) =>
   `SELECT later, (array_agg(report -> 'tokens' ORDER BY revision DESC) FILTER (WHERE report -> 'tokens' IS NOT NULL))[1] AS tokens,
-    sum(next_at - occurred_at) FILTER (WHERE status = 'processing') AS active
+    sum(next_at - coalesce(started_at, occurred_at)) FILTER (WHERE status = 'processing') AS active
   FROM (
-    SELECT revision, status, report, occurred_at, lag(occurred_at) OVER backwards AS next_at,
+    SELECT revision, status, report, occurred_at, started_at, lag(occurred_at) OVER backwards AS next_at,
       count(*) FILTER (WHERE status = 'interrupted' AND revision < ${revision}) OVER backwards AS later
     FROM task_events WHERE task_uuid = ${task} AND revision <= ${revision}
     WINDOW backwards AS (ORDER BY revision DESC ROWS UNBOUNDED PRECEDING)
@@ -146,8 +147,37 @@ export const tables: Tables = {
       tokens bigint[],
       PRIMARY KEY (booked_at, task_uuid, revision)
     )`
-  ]],
+  ], []],
   onEvents
+}
+
+const isOfUser = "sub = $1::text"
+
+/** Bookings that wait become rows of hours, also while these are erased: an erasure looks again. */
+export const userData: UserData = {
+  tables: [
+    { table: "usage_outbox", isOfUser, exported: null },
+    {
+      table: "usage_hours",
+      isOfUser,
+      exported: {
+        type: "usage",
+        key: { sub: "text", hour: "timestamptz", assistant_id: "bigint", model: "text" },
+        fields: {
+          hour: `to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`,
+          assistant_id: "assistant_id",
+          model: "nullif(model, '')",
+          ...Object.fromEntries(names.map((name) => [name, name])),
+          cost: "trim_scale(cost)::text"
+        }
+      }
+    }
+  ],
+  summary: {
+    usage: `SELECT json_build_object('tasks', coalesce(sum(tasks), 0), 'total_tokens', coalesce(sum(total_tokens), 0),
+        'cost', trim_scale(sum(cost))::text)
+      FROM usage_hours WHERE ${isOfUser} AND hour >= date_trunc('month', now(), 'UTC')`
+  }
 }
 
 const pricesOf = (prices: Prices | undefined) =>

@@ -67,14 +67,14 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByRole("link", { name: /^Inbox/ }).click()
     await opened.heading("Inbox")
     await opened.button("Send 2 answers").click()
-    assert.strictEqual(await page.getByText("Choose an answer").count(), 2)
+    await expect.poll(() => page.getByText("Choose an answer").count()).toBe(2)
     await page.getByRole("group", { name: "approve" }).getByRole("radio", { name: "Approve" }).check()
     await page.getByRole("group", { name: "comment" }).getByRole("radio", { name: "Text" }).check()
     await page.getByRole("textbox", { name: "Answer to comment" }).fill("Looks good")
     // Drafts survive a reload.
     await page.reload()
     await opened.heading("Inbox")
-    assert.strictEqual(await page.getByRole("textbox", { name: "Answer to comment" }).inputValue(), "Looks good")
+    await expect.poll(() => page.getByRole("textbox", { name: "Answer to comment" }).inputValue()).toBe("Looks good")
     await opened.button("Send 2 answers").click()
     await page.getByText("Nothing waits for you").waitFor()
     const resumed = await runOf(uuid, run)
@@ -85,10 +85,10 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await opened.goto(`/tasks/${uuid}`)
     await report(resumed, { type: "completed", turn: turnOf("All **done**, <b>really</b>") })
     await page.getByText("Completed").first().waitFor()
-    assert.strictEqual(await page.locator(".prose strong").textContent(), "done")
+    await expect.poll(() => page.locator(".prose strong").textContent()).toBe("done")
     await page.getByRole("tab", { name: "Result" }).press("ArrowRight")
     await page.keyboard.press("ArrowRight")
-    assert.strictEqual(await page.getByRole("tab", { selected: true }).textContent(), "Timeline")
+    await expect.poll(() => page.getByRole("tab", { selected: true }).textContent()).toBe("Timeline")
     await page.getByRole("cell", { name: "Completed" }).waitFor()
     await page.getByRole("link", { name: "Run again" }).click()
     await opened.heading("Run again")
@@ -99,6 +99,31 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByText("Pending").first().waitFor()
     const again = await runOf(new URL(page.url()).pathname.split("/").at(-1) ?? "")
     assert.deepStrictEqual([again.input[0]?.text, again.input[1]], ["Look again", run.input[1]])
+    opened.assertClean()
+  })
+
+  it("goes on with a conversation in a reply, to the same assistant", async () => {
+    const { opened, page, token } = await logIn("replier")
+    const { uuid } = (await service.call("POST", "/api/tasks", token, {
+      assistant_id: 1,
+      input: [{ type: "text", text: "Where is my order?" }],
+      callback_url: "http://127.0.0.1:9/",
+      max_execution_time: 600
+    })).body
+    await report(await runOf(uuid), { type: "completed", turn: turnOf("On its way.") })
+    await opened.goto(`/tasks/${uuid}`)
+    await page.getByText("On its way.").waitFor()
+    await expect.poll(() => page.title()).toContain("Completed: Where is my order?")
+    await page.getByRole("region", { name: "Request" }).getByText(/^To /).waitFor()
+    await opened.button("Send").click()
+    await page.getByText("Type something").waitFor()
+    await page.getByRole("textbox", { name: /^Reply/ }).fill("Since when?")
+    await opened.button("Send").dblclick()
+    await page.waitForURL((url) => !url.pathname.endsWith(uuid))
+    const next = new URL(page.url()).pathname.split("/").at(-1) ?? ""
+    const run = await runOf(next)
+    assert.deepStrictEqual(run.input, [{ type: "text", text: "Since when?" }])
+    assert.include(JSON.stringify(run.turns), "On its way.")
     opened.assertClean()
   })
 
@@ -165,7 +190,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await opened.button("Create the task").click()
     await page.getByRole("alert").getByText(/too many active tasks/i).waitFor()
     await page.getByRole("alert").getByRole("link").nth(4).waitFor()
-    assert.strictEqual(await page.getByRole("alert").getByRole("link").count(), 5)
+    await expect.poll(() => page.getByRole("alert").getByRole("link").count()).toBe(5)
     opened.assertClean()
   })
 
@@ -193,7 +218,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await service.until(token, uuids[2] ?? "", "canceled")
     await page.getByRole("link", { name: "Canceled" }).click()
     await page.getByText("3 tasks", { exact: true }).waitFor()
-    assert.strictEqual(await page.getByText("No longer needed").count(), 1)
+    await expect.poll(() => page.getByText("No longer needed").count()).toBe(1)
     opened.assertClean()
   })
 
@@ -272,7 +297,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await expect.poll(() => page.evaluate(() => document.activeElement?.hasAttribute("data-row"))).toBe(true)
     await service.create(token, "second")
     await page.getByRole("button", { name: /1 change/ }).waitFor()
-    assert.strictEqual(await page.getByRole("row").count(), 2)
+    await expect.poll(() => page.getByRole("row").count()).toBe(2)
     await page.keyboard.press("r")
     await page.getByRole("row").nth(2).waitFor()
     await page.keyboard.press("?")
@@ -322,7 +347,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.context().setOffline(true)
     await page.getByText(/^As of/).waitFor()
     await page.getByText(/has not answered since/).waitFor()
-    assert.strictEqual(await page.getByRole("row").count(), 2)
+    await expect.poll(() => page.getByRole("row").count()).toBe(2)
     await page.context().setOffline(false)
     await opened.button("Try again").click()
     await page.getByText(/^As of/).waitFor({ state: "detached" })

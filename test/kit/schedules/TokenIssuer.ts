@@ -13,6 +13,8 @@ export class TokenIssuer {
   readonly asked: Array<Asked> = []
   /** The status of the answers, by user; 200 if absent. */
   readonly status = new Map<string, number>()
+  /** How many requests are still answered with 503, by user. */
+  readonly unavailable = new Map<string, number>()
   /** Claims of the tokens. */
   claims: Record<string, unknown> = {}
   /** The user whose tokens are answered instead of the asked one. */
@@ -23,7 +25,9 @@ export class TokenIssuer {
     request.on("end", () => {
       const { schedule_id, sub } = JSON.parse(Buffer.concat(chunks).toString())
       this.asked.push({ authorization: request.headers.authorization, sub, schedule_id })
-      const status = this.status.get(sub) ?? 200
+      const left = this.unavailable.get(sub) ?? 0
+      this.unavailable.set(sub, left - 1)
+      const status = left > 0 ? 503 : this.status.get(sub) ?? 200
       void mint(this.other.get(sub) ?? sub, this.claims).then((token) => {
         response.writeHead(status, { "content-type": "application/json" })
         response.end(JSON.stringify(status < 300 ? { token } : { message: "no" }))

@@ -42,11 +42,13 @@ describe("alert rules", () => {
     TaskDeadlinesOverdue: ["max(task_deadline_overdue_seconds)", 14, 16],
     TaskRequestsFail: [`sum(rate(http_server_responses_total{http_response_status_class="5xx"}[5m]))`, 0.09, 0.11],
     TaskCoreUnavailable: [
-      `sum(rate(core_call_duration_seconds_count{operation="start",outcome!="accepted"}[5m]))`,
+      `sum(rate(core_call_duration_seconds_count{operation="start",outcome!~"accepted|busy"}[5m]))`,
       0.09,
       0.11
     ],
     TaskCoreUnreachable: ["max(core_unreachable)", 0, 1],
+    TaskQueueWaitsLong: ["max(task_queue_oldest_seconds)", 299, 301],
+    TaskCoreBusy: ["max(core_busy_duration_seconds)", 599, 601],
     TaskRunsStuck: ["sum(core_runs_stuck)", 0, 1],
     TaskRunsHandedOver: ["sum(increase(core_runs_handed_over_total[10m]))", 0, 1],
     TasksNotAccepted: [`sum(increase(task_transitions_total{event="AcceptanceExpired"}[10m]))`, 0, 1],

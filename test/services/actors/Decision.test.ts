@@ -43,7 +43,9 @@ const headOf = ({ acceptanceDeadline, deadline, resumedAt, revision, run, status
   acceptanceDeadline: acceptanceDeadline === null ? null : at(acceptanceDeadline),
   resumedAt: resumedAt === null ? null : at(resumedAt),
   lastEventAt: null,
-  handOvers: null
+  handOvers: null,
+  room: null,
+  queueRevision: 0
 })
 
 const actorOf = ({ ending, dispatchedRun, row, silence }: typeof Known.Type): Actor => ({

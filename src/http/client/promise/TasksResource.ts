@@ -31,7 +31,7 @@ export interface ListOptions extends CallOptions {
   /** Only tasks with these pairs; at most 3. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
   /** Fields to add to each task. */
-  readonly include?: ReadonlyArray<"metadata" | "excerpt"> | undefined
+  readonly include?: ReadonlyArray<"metadata" | "excerpt" | "waiting_on"> | undefined
   /** Only tasks with this text in their id, metadata or excerpt. */
   readonly q?: string | undefined
 }
@@ -131,6 +131,11 @@ export class TasksResource {
     { reason, ...options }: CallOptions & { readonly reason?: string } = {}
   ): Promise<CanceledTask> {
     return this.#transport.json(idempotent(pathOf(uuid, "/cancel"), reason === undefined ? {} : { reason }, options))
+  }
+
+  /** Cancels a task that has not ended, also while the core works on it: the work stops. */
+  stop(uuid: string, { reason, ...options }: CallOptions & { readonly reason?: string } = {}): Promise<CanceledTask> {
+    return this.#transport.json(idempotent(pathOf(uuid, "/stop"), reason === undefined ? {} : { reason }, options))
   }
 
   /** Deletes a task that has ended. Its pending webhooks are not sent. */

@@ -27,6 +27,9 @@ export const topOf = (value: number): number => {
   return [1, 2, 5, 10].map((factor) => factor * unit).find((top) => top >= value) ?? value
 }
 
+/** Whether a plot has the focus. Then a mouse that the page moves away under ends nothing. */
+const isReadByKeys = () => document.activeElement?.matches(".plot-field input") ?? false
+
 export const Plot = ({ cursor, from, marks, name, step, top, values }: PlotProps) => {
   const last = Math.max(1, values.length - 1)
   const timeOf = (index: number) => clockTime(from + index * step * 1000, zone.value).slice(0, 5)
@@ -63,7 +66,7 @@ export const Plot = ({ cursor, from, marks, name, step, top, values }: PlotProps
           onInput={({ currentTarget: { value } }) => cursor.value = Number(value)}
           onPointerMove={read}
           onPointerDown={read}
-          onPointerLeave={() => cursor.value = undefined}
+          onPointerLeave={() => isReadByKeys() || (cursor.value = undefined)}
           onBlur={() => cursor.value = undefined}
         />
       </div>

@@ -2,6 +2,7 @@
 import type { Usage as Found, UsageBucket, UsageTotals } from "../../client/promise/UsageResource.ts"
 import { client } from "../api.ts"
 import { now } from "../clock.ts"
+import type { Screens } from "../components/Parts.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { Cell, DataTable, Text } from "../components/Table.tsx"
 import { useKeys } from "../keys.ts"
@@ -227,3 +228,5 @@ export const OpsUsage = () => {
     </Screen>
   )
 }
+
+export const screens: Screens = [[/^\/usage$/, () => <Usage />]]

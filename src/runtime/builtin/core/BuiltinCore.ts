@@ -3,10 +3,10 @@
  * functions: calls in the same process, or over HTTP when it is served alone (`CoreRoutes`). It stores nothing: the service
  * dispatches lost runs again.
  */
-import { Cause, Effect, Fiber, FiberMap, Option, Schedule, Schema, Stream } from "effect"
+import { Cause, Duration, Effect, Fiber, FiberMap, Option, Schedule, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import * as Backoff from "../../../domain/Backoff.ts"
-import { type CoreEvent, FailureCode, type StartRun, type Unaddressed } from "../../../domain/CoreProtocol.ts"
+import { type CoreEvent, FailureCode, isFinal, type StartRun, type Unaddressed } from "../../../domain/CoreProtocol.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/json/OpaqueJson.ts"
 import { VoiceItem } from "../../../domain/TaskRequest.ts"
 import { Chat, type TurnLine } from "../AssistantProtocol.ts"
@@ -94,10 +94,13 @@ const eventRetry = Schedule.jittered(Backoff.schedule(firstDelay, "2 seconds"))
 const makeSend = <R extends Run>(
   report: Report<R>,
   random: typeof SecureRandom.SecureRandom.Service,
-  signs: SignsOfLife.SignsOfLife<R>
+  signs: SignsOfLife.SignsOfLife<R>,
+  worked: (runId: string) => void
 ) =>
   Effect.fnUntraced(function*(run: R, event: Unaddressed) {
     const { run_id, task_id } = run
+    // Before the report: the service sends the next run when it has recorded this one's end.
+    if (isFinal(event.type)) worked(run_id)
     const attempt = report(run, { ...event, task_id, run_id, event_id: yield* random.uuidV4() })
     // A schedule for each event would cost more than its JSON.
     const receipt = yield* Effect.catch(
@@ -202,18 +205,23 @@ const makeProcess = <R extends Run>(
 }
 
 export interface BuiltinCore<R extends Run> {
-  /** Starts a run, unless it has been started already. */
-  readonly start: (run: R) => Effect.Effect<void>
+  /** Starts a run, unless it has been started already. Returns false, and takes nothing, when `maxRuns` others are at work. */
+  readonly start: (run: R) => Effect.Effect<boolean>
   /** Stops a run. Returns false when there is none. */
   readonly stop: (runId: string) => Effect.Effect<boolean>
 }
 
+/** When a core without room is asked again, at the latest. */
+export const retryAfter = Duration.seconds(1)
+
 /** Runs end when the scope closes. */
 export const make = Effect.fnUntraced(function*<R extends Run>(
-  { backend, report }: { readonly backend: Backend; readonly report: Report<R> }
+  { backend, maxRuns, report }: { readonly backend: Backend; readonly maxRuns: number; readonly report: Report<R> }
 ) {
   const random = yield* SecureRandom.SecureRandom
   const runs = yield* FiberMap.make<string>()
+  /** The runs that have not come to their final event. */
+  const working = new Set<string>()
   const signs = yield* SignsOfLife.make({
     report: (run: R, event_id) =>
       Effect.map(
@@ -223,7 +231,7 @@ export const make = Effect.fnUntraced(function*<R extends Run>(
     isRunning: (runId) => FiberMap.hasUnsafe(runs, runId),
     stop: (runId) => FiberMap.remove(runs, runId)
   })
-  const send = makeSend(report, random, signs)
+  const send = makeSend(report, random, signs, (runId) => void working.delete(runId))
   const process = makeProcess(backend, send)
 
   const fail = (run: R, { code, message }: RunFailed) => Effect.ignore(send(run, { type: "failed", code, message }))
@@ -235,11 +243,19 @@ export const make = Effect.fnUntraced(function*<R extends Run>(
         (cause) => Effect.andThen(Effect.logError("a run failed", cause), fail(run, failed("internal")))
       ),
       Effect.annotateLogs({ taskId: run.task_id, runId: run.run_id }),
+      Effect.ensuring(Effect.sync(() => working.delete(run.run_id))),
       Effect.asVoid
     )
 
   const core: BuiltinCore<R> = {
-    start: (run) => Effect.asVoid(FiberMap.run(runs, run.run_id, supervise(run), { onlyIfMissing: true })),
+    start: (run) =>
+      Effect.suspend(() => {
+        const { run_id } = run
+        if (FiberMap.hasUnsafe(runs, run_id)) return Effect.succeed(true)
+        if (working.size >= maxRuns) return Effect.succeed(false)
+        working.add(run_id)
+        return Effect.as(FiberMap.run(runs, run_id, supervise(run), { onlyIfMissing: true }), true)
+      }),
     stop: Effect.fnUntraced(function*(runId) {
       const isRunning = yield* FiberMap.has(runs, runId)
       yield* FiberMap.remove(runs, runId)

@@ -1,7 +1,7 @@
 /** The built-in core in the process of the service: starts, stops and events are function calls. */
 import { Effect, Predicate, Redacted, Result } from "effect"
 import { toFailure } from "../../../domain/CoreProtocol.ts"
-import { CoreRefused } from "../../../domain/DispatchRetry.ts"
+import { CoreHasNoRoom, CoreRefused } from "../../../domain/DispatchRetry.ts"
 import * as Failure from "../../../domain/Failure.ts"
 import { isLarge, type OpaqueJson, toValue } from "../../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../../domain/Limits.ts"
@@ -83,14 +83,19 @@ const makeReport = (
   })
 
 /** `tasks` waits until the service can record events. */
-export const make = Effect.fnUntraced(function*(backend: Backend, tasks: Effect.Effect<ReportToTasks>) {
-  const core = yield* BuiltinCore.make({ backend, report: makeReport(tasks, Bodies.coreEvent(yield* TurnReport)) })
+export const make = Effect.fnUntraced(function*(
+  backend: Backend,
+  tasks: Effect.Effect<ReportToTasks>,
+  maxRuns: number
+) {
+  const report = makeReport(tasks, Bodies.coreEvent(yield* TurnReport))
+  const core = yield* BuiltinCore.make({ backend, maxRuns, report })
+  const busy = new CoreHasNoRoom({ status: 429, retryAfter: BuiltinCore.retryAfter })
   const calls: CoreCalls = {
     start: Effect.fnUntraced(function*(run) {
       if (isLargeRun(run)) yield* Effect.yieldNow
       const parsed = Effect.try({ try: () => toRun(run), catch: () => new CoreRefused({ status: 422 }) })
-      yield* core.start(yield* parsed)
-      return silenceSeconds
+      return (yield* core.start(yield* parsed)) ? silenceSeconds : yield* busy
     }),
     stop: (runId) => core.stop(runId)
   }

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import { pathToFileURL } from "node:url"
 import { gzipSync } from "node:zlib"
-import { rolldown } from "rolldown"
+import { type OutputChunk, rolldown } from "rolldown"
 
 export interface Asset {
   readonly contentType: string
@@ -12,14 +12,32 @@ export interface Asset {
   readonly gzip: Uint8Array
 }
 
-const script = (folder: URL) =>
+/** The scripts: that of the page, what it shares with others, and those that it loads when their screens are shown. Names contain a hash. */
+const scripts = (folder: URL) =>
   Effect.tryPromise(() =>
     rolldown({
-      input: new URL("main.tsx", folder).pathname,
+      input: { app: new URL("main.tsx", folder).pathname },
       platform: "browser",
       logLevel: "warn"
-    }).then((build) => build.generate({ format: "esm", minify: true, comments: false }))
-  ).pipe(Effect.map(({ output: [{ code }] }) => code))
+    }).then((build) =>
+      build.generate({
+        format: "esm",
+        minify: true,
+        comments: false,
+        entryFileNames: "[name]-[hash:12].js",
+        chunkFileNames: "part-[hash:12].js"
+      })
+    )
+  ).pipe(Effect.map(({ output }) => output.filter((file) => file.type === "chunk")))
+
+/** The scripts that one needs before it runs, itself first. */
+const neededBy = (name: string, all: ReadonlyArray<OutputChunk>): ReadonlySet<string> => {
+  const needed = new Set([name])
+  for (const each of needed) {
+    all.find(({ fileName }) => fileName === each)?.imports.forEach((other) => needed.add(other))
+  }
+  return needed
+}
 
 /** Style sheets in the order of their names, without comments and indentation. */
 const styles = (folder: URL) =>
@@ -27,27 +45,28 @@ const styles = (folder: URL) =>
     fs.readFileSync(new URL(`styles/${name}`, folder), "utf8")
   ).join("\n").replace(/\/\*[\s\S]*?\*\//g, "").replace(/\s*\n\s*/g, "\n").trim()
 
-const hashed = (kind: string, text: string) =>
-  `app-${createHash("sha256").update(text).digest("hex").slice(0, 12)}.${kind}`
-
 const asset = (contentType: string, text: string): Asset => {
   const bytes = Buffer.from(text)
   return { contentType: `${contentType}; charset=utf-8`, bytes, gzip: gzipSync(bytes, { level: 9 }) }
 }
 
-/** The files by name. Those of scripts and styles contain a hash, so that browsers may keep them. */
+/** The files by name. Those of scripts and styles contain a hash, so that browsers may keep them. The page has what the first view needs. */
 export const bundle = Effect.fnUntraced(function*(folder: URL) {
-  const js = yield* script(folder)
+  const all = yield* scripts(folder)
+  const [app = "", ...shared] = all.filter(({ isEntry }) => isEntry).flatMap((
+    { fileName }
+  ) => [...neededBy(fileName, all)])
   const css = styles(folder)
-  const [jsName, cssName] = [hashed("js", js), hashed("css", css)]
-  const html = fs.readFileSync(new URL("index.html", folder), "utf8").replace("app.js", jsName).replace(
-    "app.css",
-    cssName
-  )
+  const cssName = `app-${createHash("sha256").update(css).digest("hex").slice(0, 12)}.css`
+  const preloads = shared.map((name) => `<link rel="modulepreload" href="/console/${name}">\n`).join("")
+  const page = fs.readFileSync(new URL("index.html", folder), "utf8")
+    .replace("app.css", cssName)
+    .replace("<script", `${preloads}<script`)
+    .replace("app.js", app)
   return new Map([
-    ["index.html", asset("text/html", html)],
-    [jsName, asset("text/javascript", js)],
-    [cssName, asset("text/css", css)]
+    ["index.html", asset("text/html", page)],
+    [cssName, asset("text/css", css)],
+    ...all.map(({ code, fileName }) => [fileName, asset("text/javascript", code)] as const)
   ])
 })
 

@@ -51,5 +51,6 @@ export const extension: Extension = {
     documented: { group: EndpointsGroup },
     rpc: EndpointsRpc
   },
-  tables: EndpointTables.tables
+  tables: EndpointTables.tables,
+  userData: EndpointTables.userData
 }

@@ -15,7 +15,15 @@ const layerOperators = Layer.effect(
   Effect.map(InternalAuthorization, ({ internalToken }) =>
     OperatorAuthorization.of({
       operatorToken: (handler, options) =>
-        internalToken(Effect.provideService(handler, CurrentOperator, { role: "full", token: "internal" }), options)
+        internalToken(
+          Effect.provideService(handler, CurrentOperator, {
+            role: "full",
+            token: "internal",
+            name: "token-1",
+            audited: (_, change) => change
+          }),
+          options
+        )
     }))
 )
 

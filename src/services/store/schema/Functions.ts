@@ -14,15 +14,20 @@ import {
   targetOf,
   TaskEvent,
   type TaskEventTag,
-  TaskStatus
+  TaskStatus,
+  usualPriority
 } from "../../../domain/Task.ts"
 import { sendsWebhook } from "../../../domain/Webhook.ts"
+import { resumedClass } from "../queue/RunQueue.ts"
 import { labelOf } from "../tasks/ListStatement.ts"
 import { given, isLive, notEnded } from "../tasks/TaskColumns.ts"
-
-/** A session keeps the plans that it makes while tables are nearly empty: rows are found by indexes, whatever the planner knows. */
-const byIndex = `LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-  SET plan_cache_mode = force_generic_plan`
+import {
+  byIndex,
+  functions as queueFunctions,
+  lockUsers,
+  names as queueFunctionNames,
+  someLimits
+} from "./QueueFunctions.ts"
 
 /** A lookup in the index for each row. To read the whole index and compare looks as cheap while the table is nearly empty, and `=` allows it. */
 const is = (column: string, value: string) => `${column} = ANY (ARRAY[${value}])`
@@ -33,28 +38,39 @@ const once = "OFFSET 0"
 /** Whether an array has an element that is not null. */
 const hasAny = (array: string) => `array_remove(${array}, NULL) <> '{}'`
 
+/** Values of new tasks that are not the argument itself. The acceptance deadline of a run that waits is set when it is dispatched. */
+const valuesOfNew: Readonly<Record<string, string>> = {
+  priority: `coalesce(p_priority[n], ${usualPriority})`,
+  acceptance_deadline_at: "CASE WHEN rooms[n] = 'waiting' THEN NULL ELSE p_acceptance_deadline_at[n] END"
+}
+
 /**
  * Answers repeated keys, checks the limit of active tasks and inserts, in one round trip and atomically per user. The rows of a
- * user follow one another and have the same limit.
+ * user follow one another and have the same limit. A row that waits is put into the queue, and so is one that a limit counts and that has
+ * no room.
  */
 const createTasks = `CREATE FUNCTION create_tasks(
   p_request text[], p_user_token text[], p_callback_secret text[], p_metadata jsonb[], p_max_active integer[],
   p_key text[], p_fingerprint text[], p_key_expires_at timestamptz[],
-  ${given.map(({ name, type }) => `p_${name} ${type}[] DEFAULT NULL`).join(", ")}
-) RETURNS TABLE (outcome text, task_uuid uuid) ${byIndex} AS $$
+  ${given.map(({ name, type }) => `p_${name} ${type}[] DEFAULT NULL`).join(", ")},
+  p_waits boolean[] DEFAULT NULL, p_core_runs integer[] DEFAULT NULL, p_assistant_runs integer[] DEFAULT NULL,
+  p_spared integer[] DEFAULT NULL
+) RETURNS TABLE (outcome text, task_uuid uuid, room text, maximum integer) ${byIndex} AS $$
 #variable_conflict use_column
 DECLARE
   outcomes text[];
   uuids uuid[] := p_uuid;
   counts integer[];
+  maxima integer[];
   active integer;
   claims uuid[];
   fingerprints text[];
   leaders integer[];
   leader integer;
   firsts integer[];
+  rooms text[];
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended('async-task-service:' || sub, 0)) FROM unnest(p_sub) AS sub;
+  ${lockUsers};
   IF ${hasAny("p_key")} THEN
     SELECT array_agg(claim ORDER BY n), array_agg(fingerprint ORDER BY n), array_agg(leader ORDER BY n),
       array_agg(first ORDER BY n)
@@ -69,10 +85,13 @@ BEGIN
       ) AS claimed ON true
     ) AS known;
   END IF;
+  -- Few users have a limit of their own, and the table is mostly empty.
+  SELECT array_agg(coalesce((SELECT max_active_tasks FROM user_limits u WHERE u.sub = p_sub[n]), p_max_active[n]) ORDER BY n)
+  INTO maxima FROM generate_subscripts(p_uuid, 1) AS n;
   -- Once for each user with a row that is no replay: entries of ended tasks, which a long transaction keeps, make a count slow.
   SELECT array_agg(CASE WHEN coalesce(firsts[n] = n, firsts IS NULL AND p_sub[n] IS DISTINCT FROM p_sub[n - 1]) THEN (
       SELECT count(*) FROM (
-        SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
+        SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT maxima[n]
       ) AS found
     ) END ORDER BY n)
   INTO counts FROM generate_subscripts(p_uuid, 1) AS n;
@@ -89,16 +108,45 @@ BEGIN
         WHEN outcomes[leader] <> 'created' THEN outcomes[leader]
         WHEN p_fingerprint[leader] = p_fingerprint[n] THEN 'replayed'
         ELSE 'key_reused' END;
-    ELSIF active >= p_max_active[n] THEN
+    ELSIF active >= maxima[n] - coalesce(p_spared[n], 0) THEN
       outcomes[n] := 'too_many_active_tasks';
     ELSE
       outcomes[n] := 'created';
       active := active + 1;
     END IF;
   END LOOP;
-  INSERT INTO tasks (${given.map(({ name }) => name).join(", ")})
-  SELECT ${given.map(({ name }) => `p_${name}[n]`).join(", ")}
+  IF ${hasAny("p_key")} THEN
+    -- A change of another task may have claimed the key since it was looked up.
+    WITH claimed AS (
+      INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
+      SELECT p_sub[n], p_key[n], p_fingerprint[n], p_uuid[n], p_key_expires_at[n]
+      FROM generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'created' AND p_key[n] IS NOT NULL
+      ON CONFLICT (sub, key) DO UPDATE SET
+        fingerprint = EXCLUDED.fingerprint, task_uuid = EXCLUDED.task_uuid, expires_at = EXCLUDED.expires_at
+      WHERE idempotency_keys.expires_at <= p_created_at[array_position(p_uuid, EXCLUDED.task_uuid)]
+      RETURNING task_uuid
+    )
+    SELECT array_agg(CASE WHEN outcomes[n] IN ('created', 'replayed') AND p_key[n] IS NOT NULL AND claims[n] IS NULL
+      AND NOT EXISTS (SELECT FROM claimed c WHERE c.task_uuid = uuids[n]) THEN 'key_reused' ELSE outcomes[n] END ORDER BY n)
+    INTO outcomes FROM generate_subscripts(p_uuid, 1) AS n;
+  END IF;
+  IF p_core_runs[1] IS NOT NULL OR p_assistant_runs[1] IS NOT NULL OR true = ANY (p_waits)
+    OR EXISTS (SELECT FROM ${someLimits} AS l) THEN
+    rooms := take_room(
+      ARRAY(SELECT CASE WHEN outcomes[n] = 'created' THEN p_assistant_id[n] END FROM generate_subscripts(p_uuid, 1) AS n ORDER BY n),
+      p_waits, p_core_runs[1], p_assistant_runs[1]
+    );
+  END IF;
+  INSERT INTO tasks (${given.map(({ name }) => name).join(", ")}, room)
+  SELECT ${given.map(({ name }) => valuesOfNew[name] ?? `p_${name}[n]`).join(", ")}, rooms[n]
   FROM generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'created';
+  IF 'waiting' = ANY (rooms) THEN
+    PERFORM enqueue_runs(
+      ARRAY(SELECT CASE rooms[n] WHEN 'waiting' THEN p_uuid[n] END FROM generate_subscripts(p_uuid, 1) AS n ORDER BY n),
+      p_assistant_id, p_sub, ARRAY(SELECT coalesce(p, ${usualPriority}) FROM unnest(p_priority) WITH ORDINALITY AS given (p, n) ORDER BY n),
+      p_created_at
+    );
+  END IF;
   INSERT INTO task_requests (task_uuid, request, user_token, callback_secret)
   SELECT p_uuid[n], p_request[n], p_user_token[n], p_callback_secret[n]
   FROM generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'created';
@@ -111,14 +159,7 @@ BEGIN
     FROM generate_subscripts(p_uuid, 1) AS n CROSS JOIN LATERAL jsonb_each_text(p_metadata[n])
     WHERE outcomes[n] = 'created';
   END IF;
-  IF ${hasAny("p_key")} THEN
-    INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
-    SELECT p_sub[n], p_key[n], p_fingerprint[n], p_uuid[n], p_key_expires_at[n]
-    FROM generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'created' AND p_key[n] IS NOT NULL
-    ON CONFLICT (sub, key) DO UPDATE SET
-      fingerprint = EXCLUDED.fingerprint, task_uuid = EXCLUDED.task_uuid, expires_at = EXCLUDED.expires_at;
-  END IF;
-  RETURN QUERY SELECT * FROM unnest(outcomes, uuids);
+  RETURN QUERY SELECT outcomes[n], uuids[n], rooms[n], maxima[n] FROM generate_subscripts(p_uuid, 1) AS n ORDER BY n;
 END $$`
 
 const applied = "generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'Applied'"
@@ -158,7 +199,7 @@ const commitTasks = `CREATE FUNCTION commit_tasks(
   p_uuid uuid[], p_run_id uuid[], p_core_event_id text[], p_at timestamptz[], p_type text[], p_records_acceptance boolean[],
   p_error text[], p_pending_tool_calls text[], p_turn text[], p_report text[], p_core_state text[],
   p_new_run_id uuid[], p_tool_results text[], p_user_token text[], p_token_id text[], p_token_issued_at timestamptz[],
-  p_key text[], p_fingerprint text[]
+  p_key text[], p_fingerprint text[], p_waits boolean[] DEFAULT NULL, p_actor text[] DEFAULT NULL
 ) RETURNS TABLE (outcome text, head tasks, has_first boolean) ${byIndex} AS $$
 #variable_conflict use_column
 DECLARE
@@ -169,15 +210,18 @@ DECLARE
   revisions integer[];
   signs boolean[];
   has_callback boolean;
+  has_waited boolean;
+  rooms text[];
 BEGIN
   PERFORM FROM tasks t WHERE t.uuid = ANY (p_uuid) ORDER BY t.uuid FOR NO KEY UPDATE;
   SELECT array_agg(decided.outcome ORDER BY n), array_agg(target ORDER BY n),
     array_agg(${isOneOf("target", endStatuses)} ORDER BY n), array_agg(is_first ORDER BY n),
     array_agg(next_revision ORDER BY n), array_agg(is_sign ORDER BY n),
-    coalesce(bool_or(callback_url IS NOT NULL AND decided.outcome = 'Applied'), false)
-  INTO outcomes, targets, ends, firsts, revisions, signs, has_callback
+    coalesce(bool_or(callback_url IS NOT NULL AND decided.outcome = 'Applied'), false),
+    bool_or(room = 'waiting' AND decided.outcome = 'Applied')
+  INTO outcomes, targets, ends, firsts, revisions, signs, has_callback, has_waited
   FROM (
-    SELECT n, is_first, t.callback_url, t.revision + CASE WHEN is_first THEN 2 ELSE 1 END AS next_revision,
+    SELECT n, is_first, t.callback_url, t.room, t.revision + CASE WHEN is_first THEN 2 ELSE 1 END AS next_revision,
       ${caseOf(targetOf)} AS target,
       p_core_event_id[n] IS NOT NULL AND t.status = '${processing}' AND t.run_id = p_run_id[n] AS is_sign, CASE
       WHEN t.uuid IS NULL THEN 'Unknown'
@@ -208,6 +252,21 @@ BEGIN
     ${once}
   ) AS decided;
 
+  IF ${hasAny("p_key")} THEN
+    -- Of two requests with one key one takes effect, whatever their tasks are.
+    WITH claimed AS (
+      INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
+      SELECT t.sub, p_key[n], p_fingerprint[n], t.uuid, p_at[n] + interval '${keyTtl} seconds' FROM tasks t, ${applied}
+        AND ${is("t.uuid", "p_uuid[n]")} AND p_key[n] IS NOT NULL
+      ON CONFLICT (sub, key) DO UPDATE SET
+        fingerprint = EXCLUDED.fingerprint, task_uuid = EXCLUDED.task_uuid, expires_at = EXCLUDED.expires_at
+      WHERE idempotency_keys.expires_at <= EXCLUDED.expires_at - interval '${keyTtl} seconds'
+      RETURNING task_uuid
+    )
+    SELECT array_agg(CASE WHEN outcomes[n] = 'Applied' AND p_key[n] IS NOT NULL
+      AND NOT EXISTS (SELECT FROM claimed c WHERE c.task_uuid = p_uuid[n]) THEN 'NoEffect' ELSE outcomes[n] END ORDER BY n)
+    INTO outcomes FROM generate_subscripts(p_uuid, 1) AS n;
+  END IF;
   IF 'NoEffect' = ANY (outcomes) THEN
     -- An event that changes nothing is still a sign of life of its run.
     UPDATE tasks t SET resumed_at = NULL, last_event_at = p_at[n], hand_overs = NULL
@@ -250,20 +309,31 @@ BEGIN
       AND (targets[n] = '${interrupted}' OR p_new_run_id[n] IS NOT NULL OR (ends[n] AND ${isKept}));
     DELETE FROM task_requests r USING ${applied} AND ${is("r.task_uuid", "p_uuid[n]")} AND ends[n] AND NOT ${isKept};
   END IF;
+  IF has_waited THEN
+    DELETE FROM waiting_runs w USING ${applied} AND ${is("w.task_uuid", "p_uuid[n]")};
+    -- The wait of a resumed run was no time of its core.
+    UPDATE task_events e SET started_at = p_at[n] FROM generate_subscripts(p_uuid, 1) AS n JOIN tasks t ON ${
+  is("t.uuid", "p_uuid[n]")
+}
+    WHERE outcomes[n] = 'Applied' AND t.room = 'waiting' AND ${
+  is("e.task_uuid", "p_uuid[n]")
+} AND e.revision = t.revision
+      AND t.status = '${processing}';
+  END IF;
+  IF ${hasAny("p_new_run_id")} THEN
+    SELECT array_agg(CASE WHEN p_new_run_id[n] IS NOT NULL AND outcomes[n] = 'Applied' AND (coalesce(p_waits[n], false) OR EXISTS (
+      SELECT FROM ${someLimits} AS l JOIN tasks t ON t.assistant_id = l.assistant_id WHERE ${is("t.uuid", "p_uuid[n]")}
+    )) THEN 'waiting' END ORDER BY n) INTO rooms FROM generate_subscripts(p_uuid, 1) AS n;
+    PERFORM enqueue_runs(array_agg(t.uuid ORDER BY n), array_agg(t.assistant_id ORDER BY n), array_agg(t.sub ORDER BY n),
+      array_agg(${resumedClass} ORDER BY n), array_agg(p_at[n] ORDER BY n))
+    FROM generate_subscripts(p_uuid, 1) AS n JOIN tasks t ON ${is("t.uuid", "p_uuid[n]")} WHERE rooms[n] = 'waiting';
+  END IF;
   IF p_type && '{${stopping.join()}}' THEN
     INSERT INTO core_stops (run_id, task_uuid, reason, due_at)
     SELECT t.run_id, t.uuid, ${caseOf(stopReasonOf)}, p_at[n] FROM tasks t, ${applied}
       AND ${is("t.uuid", "p_uuid[n]")} AND ${isOneOf("p_type[n]", stopping)}
     ON CONFLICT DO NOTHING;
   END IF;
-  IF ${hasAny("p_key")} THEN
-    INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
-    SELECT t.sub, p_key[n], p_fingerprint[n], t.uuid, p_at[n] + interval '${keyTtl} seconds' FROM tasks t, ${applied}
-      AND ${is("t.uuid", "p_uuid[n]")} AND p_key[n] IS NOT NULL
-    ON CONFLICT (sub, key) DO UPDATE SET
-      fingerprint = EXCLUDED.fingerprint, task_uuid = EXCLUDED.task_uuid, expires_at = EXCLUDED.expires_at;
-  END IF;
-
   RETURN QUERY WITH written AS (
     UPDATE tasks t SET
       status = targets[n],
@@ -276,6 +346,9 @@ BEGIN
       resumed_at = CASE WHEN p_new_run_id[n] IS NOT NULL THEN p_at[n] END,
       last_event_at = p_at[n],
       hand_overs = NULL,
+      -- An event of a run that waits shows that the core has it.
+      room = CASE WHEN p_new_run_id[n] IS NOT NULL THEN rooms[n] WHEN ends[n] OR targets[n] = '${interrupted}' THEN NULL
+        WHEN t.room = 'waiting' THEN 'held' ELSE t.room END,
       token_id = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_id ELSE p_token_id[n] END,
       token_issued_at = CASE WHEN p_new_run_id[n] IS NULL THEN t.token_issued_at ELSE p_token_issued_at[n] END
     FROM ${applied} AND ${is("t.uuid", "p_uuid[n]")} RETURNING t AS head, n
@@ -289,10 +362,11 @@ BEGIN
   ) AS answered ORDER BY n;
 
   IF 'Applied' = ANY (outcomes) THEN
-    INSERT INTO task_events (task_uuid, revision, type, status, occurred_at, core_event_id, report)
-    SELECT p_uuid[n], revisions[n] - 1, '${first}', '${processing}', p_at[n], NULL, NULL FROM ${applied} AND firsts[n]
+    INSERT INTO task_events (task_uuid, revision, type, status, occurred_at, core_event_id, report, actor)
+    SELECT p_uuid[n], revisions[n] - 1, '${first}', '${processing}', p_at[n], NULL, NULL, NULL FROM ${applied} AND firsts[n]
     UNION ALL
-    SELECT p_uuid[n], revisions[n], p_type[n], targets[n], p_at[n], p_core_event_id[n], p_report[n]::jsonb FROM ${applied};
+    SELECT p_uuid[n], revisions[n], p_type[n], targets[n], p_at[n], p_core_event_id[n], p_report[n]::jsonb, p_actor[n]
+    FROM ${applied};
   END IF;
 END $$`
 
@@ -303,7 +377,11 @@ DECLARE
 BEGIN
   FOR old IN
     SELECT oid::regprocedure AS name FROM pg_proc
-    WHERE proname IN ('create_task', 'commit_task', 'create_tasks', 'commit_tasks') AND pg_function_is_visible(oid)
+    WHERE proname IN (${
+  ["create_task", "commit_task", "create_tasks", "commit_tasks", ...queueFunctionNames].map((name) => `'${name}'`).join(
+    ", "
+  )
+}) AND pg_function_is_visible(oid)
   LOOP
     EXECUTE 'DROP FUNCTION ' || old.name;
   END LOOP;
@@ -311,6 +389,7 @@ END $$`
 
 export const functions: ReadonlyArray<string> = [
   dropAll,
+  ...queueFunctions,
   createTasks,
   commitTasks
 ]

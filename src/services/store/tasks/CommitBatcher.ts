@@ -31,6 +31,7 @@ interface Event {
   readonly at: Timestamp
   readonly fence: Fence | undefined
   readonly claim: IdempotencyClaim | undefined
+  readonly waits: boolean
   /** Characters. */
   readonly length: number
   readonly pendingToolCalls: LargeText
@@ -75,7 +76,9 @@ const statement = makeStatement<Event, typeof Outcome>(
     token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
     token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
     key: { oid: text, of: ({ claim }) => claim?.key },
-    fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint }
+    fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
+    waits: { oid: bool, of: ({ waits }) => waits },
+    actor: { oid: text, of: ({ change }) => change.actor }
   }
 )
 
@@ -108,23 +111,26 @@ export const make = Effect.gen(function*() {
     lengthOf: ({ length }) => length
   })
 
-  return Effect.fnUntraced(function*(...[uuid, event, at, fence, claim]: Parameters<TaskWrites["Service"]["commit"]>) {
-    const change = changeOf(event)
-    const { coreState, error, pendingToolCalls, run, turn } = change
-    const length = lengthOf([turn, coreState, pendingToolCalls, error, run?.results])
-    const isLargeEvent = isLarge({ length })
-    return yield* commit({
-      uuid,
-      event,
-      change,
-      at,
-      fence,
-      claim,
-      length,
-      pendingToolCalls: yield* encode(pendingToolCalls, isLargeEvent),
-      turn: yield* encode(turn, isLargeEvent),
-      coreState: yield* encode(coreState, isLargeEvent),
-      toolResults: yield* encode(run?.results, isLargeEvent)
-    })
-  })
+  return Effect.fnUntraced(
+    function*(...[uuid, event, at, fence, claim, waits = false]: Parameters<TaskWrites["Service"]["commit"]>) {
+      const change = changeOf(event)
+      const { coreState, error, pendingToolCalls, run, turn } = change
+      const length = lengthOf([turn, coreState, pendingToolCalls, error, run?.results])
+      const isLargeEvent = isLarge({ length })
+      return yield* commit({
+        uuid,
+        event,
+        change,
+        at,
+        fence,
+        claim,
+        waits,
+        length,
+        pendingToolCalls: yield* encode(pendingToolCalls, isLargeEvent),
+        turn: yield* encode(turn, isLargeEvent),
+        coreState: yield* encode(coreState, isLargeEvent),
+        toolResults: yield* encode(run?.results, isLargeEvent)
+      })
+    }
+  )
 })

@@ -67,7 +67,10 @@ export const columns = {
     type: "timestamptz",
     of: ({ principal: { issuedAt } }) => issuedAt === null ? null : fromMicros(issuedAt * 1_000_000)
   },
-  assistantId: { name: "assistant_id", type: "bigint", of: ({ assistantId }) => assistantId }
+  assistantId: { name: "assistant_id", type: "bigint", of: ({ assistantId }) => assistantId },
+  priority: { name: "priority", type: "integer", of: ({ priority }) => priority },
+  room: { name: "room", type: "text" },
+  queueRevision: { name: "queue_revision", type: "integer" }
 } as const satisfies Record<string, Column>
 
 const all: Readonly<Record<string, Column>> = columns
@@ -110,7 +113,10 @@ export const isLive = `status IN ${listOf(activeStatuses)}`
 /** Whether the core has the run, or is to get it. */
 export const isRunning = `status IN ${listOf(runningStatuses)}`
 
-/** The same, for the tasks of one user. No other index has this condition, so that the planner has one to choose. */
+/** The same without runs that wait in the queue. */
+export const isDispatched = `${isRunning} AND room IS DISTINCT FROM 'waiting'`
+
+/** Whether the task is live, for the tasks of one user. No other index has this condition, so that the planner has one to choose. */
 export const notEnded = "completed_at IS NULL"
 
 /** `TaskShard.of` in SQL. */

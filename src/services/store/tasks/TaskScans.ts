@@ -30,7 +30,7 @@ type Heads = Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
 export type Page = [after: TaskId | undefined, limit: number, shards?: ReadonlyArray<TaskShard>]
 
 export class TaskScans extends Context.Service<TaskScans, {
-  /** A page of pending and processing tasks. */
+  /** A page of pending and processing tasks whose run does not wait in the queue. */
   readonly running: (...page: Page) => Heads
   /** A page of live tasks with a time limit after `from`, until `to`. */
   readonly dueWithin: (from: Timestamp, to: Timestamp, ...page: Page) => Heads
@@ -38,7 +38,7 @@ export class TaskScans extends Context.Service<TaskScans, {
   readonly nextDeadline: (shards?: ReadonlyArray<TaskShard>) => Effect.Effect<Timestamp | null, StoreUnavailable>
   /** Live tasks with a deadline before `at`, but not before `from`. */
   readonly overdue: (at: Timestamp, limit: number, from?: Timestamp) => Heads
-  /** Processing tasks whose token was revoked in the last `within`, or at any time without it. */
+  /** Processing tasks, and those whose run waits in the queue, whose token was revoked in the last `within`, or at any time without it. */
   readonly revoked: (within: Duration.Duration | undefined, limit: number) => Heads
   /** Scans live tasks only; the other counts are zero. */
   readonly liveStats: Effect.Effect<TaskStats, StoreUnavailable>

@@ -24,7 +24,7 @@ export const layer = Layer.effect(
         ).slice(0, limit).map(headOf)
       )
     return TaskScans.of({
-      running: (...page) => pageOf(({ status }) => status !== "interrupted", page),
+      running: (...page) => pageOf(({ room, status }) => status !== "interrupted" && room !== "waiting", page),
       dueWithin: (from, to, ...page) => pageOf(({ task: { deadline } }) => deadline > from && deadline <= to, page),
       nextDeadline: (shards) =>
         Effect.sync(() => {
@@ -41,8 +41,9 @@ export const layer = Layer.effect(
         const from = within === undefined ? undefined : plus(plus(yield* now, Duration.negate(within)), visibilityLag)
         const { revocations: recent } = yield* revocations.since(from)
         return liveRows(tables)
-          .filter(({ principal, status }) =>
-            status === "processing" && recent.some((revocation) => Revocation.covers(revocation, principal))
+          .filter(({ principal, room, status }) =>
+            (status === "processing" || room === "waiting") &&
+            recent.some((revocation) => Revocation.covers(revocation, principal))
           )
           .slice(0, limit)
           .map(headOf)

@@ -5,7 +5,7 @@ import { Timestamp } from "../../../domain/Timestamp.ts"
 import * as ScanFloor from "../../timing/ScanFloor.ts"
 import { PendingWork } from "../PendingWork.ts"
 import { make as makeQueries, micros, moment, query } from "../sql/Queries.ts"
-import { headColumns, isLive, isRunning, shardOf } from "./TaskColumns.ts"
+import { headColumns, isDispatched, isLive, shardOf } from "./TaskColumns.ts"
 import { type Page, StatusStats, sumStats, TaskScans } from "./TaskScans.ts"
 
 const isIn = (shards: string) => `(${shards}::int[] IS NULL OR ${shardOf("uuid")} = ANY(${shards}::int[]))`
@@ -17,7 +17,7 @@ const page = (condition: string) =>
     ORDER BY uuid LIMIT $2::int`
   )
 
-const running = page(isRunning)
+const running = page(isDispatched)
 const dueWithin = page(`${isLive} AND deadline_at > ${moment("$4")} AND deadline_at <= ${moment("$5")}`)
 
 const nextDeadline = query(
@@ -46,11 +46,14 @@ const revoked = query(
     SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.token_id = r.token_id
     WHERE r.revoked_at >= ${since} AND t.status = 'processing'
     UNION
+    SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.token_id = r.token_id
+    WHERE r.revoked_at >= ${since} AND t.room = 'waiting'
+    UNION
     SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.sub = r.sub
       AND (t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before)
-    WHERE r.revoked_at >= ${since} AND t.status = 'processing'
+    WHERE r.revoked_at >= ${since} AND (t.status = 'processing' OR t.room = 'waiting')
     LIMIT $2::int
-  ) AND status = 'processing'`
+  ) AND (status = 'processing' OR room = 'waiting')`
 )
 
 const liveStats = query(

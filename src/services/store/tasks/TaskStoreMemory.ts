@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import type { TaskId } from "../../../domain/Task.ts"
 import { plus } from "../../../domain/Timestamp.ts"
 import { MemoryTables } from "../MemoryTables.ts"
+import * as RunQueueMemory from "../queue/RunQueueMemory.ts"
 import * as WebhookStoreMemory from "../webhooks/WebhookStoreMemory.ts"
 import { StopOutbox } from "./StopOutbox.ts"
 import * as TaskReadsMemory from "./TaskReadsMemory.ts"
@@ -74,5 +75,6 @@ export const layer = Layer.mergeAll(
   TaskScansMemory.layer,
   layerRetention,
   layerStops,
+  RunQueueMemory.layer,
   WebhookStoreMemory.layer
 ).pipe(Layer.provideMerge(MemoryTables.layer))

@@ -5,6 +5,7 @@ import type { RunId } from "../../../domain/Task.ts"
 import { plus } from "../../../domain/Timestamp.ts"
 import * as ScanFloor from "../../timing/ScanFloor.ts"
 import { PendingWork } from "../PendingWork.ts"
+import * as RunQueueSql from "../queue/RunQueueSql.ts"
 import * as Batcher from "../sql/Batcher.ts"
 import { array, hidden, make as makeQueries, micros, moment, query } from "../sql/Queries.ts"
 import * as WebhookStoreSql from "../webhooks/WebhookStoreSql.ts"
@@ -58,5 +59,6 @@ export const layer = Layer.mergeAll(
   TaskScansSql.layer,
   TaskRetentionSql.layer,
   layerStops,
+  RunQueueSql.layer,
   WebhookStoreSql.layer
 )

@@ -16,9 +16,18 @@ import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../../domain/Webhook.ts"
 import { Changes } from "../../signals/Changes.ts"
 import { claimKey, claimOf, headOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "../MemoryTables.ts"
+import * as RunQueueMemory from "../queue/RunQueueMemory.ts"
 import { RevocationRepository } from "../revocations/RevocationRepository.ts"
 import * as WebhookStoreMemory from "../webhooks/WebhookStoreMemory.ts"
-import { type Commit, type Fence, type IdempotencyClaim, type NewTask, TaskWrites } from "./TaskWrites.ts"
+import {
+  type Commit,
+  type Fence,
+  type IdempotencyClaim,
+  type NewTask,
+  noQueue,
+  type QueueEntry,
+  TaskWrites
+} from "./TaskWrites.ts"
 
 type Tables = MemoryTables["Service"]
 
@@ -40,27 +49,37 @@ const insert = (task: NewTask): TaskRow => ({
   resumedAt: null,
   lastEventAt: null,
   handOvers: null,
+  room: null,
+  queueRevision: 0,
   pendingToolCalls: null,
   turn: null,
   coreState: null,
   toolResults: null,
   coreEventIds: new Set(),
-  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt, report: null }]
+  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt, report: null, actor: null }]
 })
 
 const create = Effect.fnUntraced(
-  function*(tables: Tables, task: NewTask, maxActive: number, claim: IdempotencyClaim | undefined) {
+  function*(tables: Tables, task: NewTask, maxActive: number, claim: IdempotencyClaim | undefined, entry: QueueEntry) {
     const { createdAt, principal: { sub }, uuid } = task
     const before = claim === undefined ? undefined : claimOf(tables, sub, claim.key, createdAt)
     if (before !== undefined) {
       if (before.fingerprint !== claim?.fingerprint) return yield* new IdempotencyKeyReused({})
-      return { taskId: before.taskId, isReplay: true }
+      return { taskId: before.taskId, isReplay: true, room: null }
     }
     const active = liveRows(tables).filter((row) => row.task.principal.sub === sub)
-    if (active.length >= maxActive) return yield* new TooManyActiveTasks({ maximum: maxActive })
+    if (active.length >= maxActive - (task.sparedSlots ?? 0)) {
+      return yield* new TooManyActiveTasks({ maximum: maxActive })
+    }
     if (claim !== undefined) storeClaim(tables, sub, claim, uuid, createdAt)
-    tables.tasks.set(uuid, insert(task))
-    return { taskId: uuid, isReplay: false }
+    const row = insert(task)
+    row.room = RunQueueMemory.takeRoom(tables, task.assistantId, entry.waits, entry.limits)
+    tables.tasks.set(uuid, row)
+    if (row.room === "waiting") {
+      row.acceptanceDeadline = null
+      RunQueueMemory.enqueue(tables, row)
+    }
+    return { taskId: uuid, isReplay: false, room: row.room }
   }
 )
 
@@ -80,12 +99,24 @@ const claimSilent = ({ tasks }: Tables, { handOvers, lastEventAt, revision, uuid
 }
 
 /** Applies an event. Returns whether it inserted a webhook. */
-const apply = (tables: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
+const apply = (
+  tables: Tables,
+  row: TaskRow,
+  event: TaskEvent,
+  at: Timestamp,
+  { coreEventId, waits = false }: { readonly coreEventId?: string | undefined; readonly waits?: boolean | undefined } =
+    {}
+) => {
   const { deliveries, stops } = tables
   const { callbackFormat: format, callbackSecret: secret, callbackUrl: url, uuid: taskId } = row.task
   const change = changeOf(event)
   if (change.stopReason !== undefined) {
     stops.set(row.runId, { taskId, reason: change.stopReason, attempts: 0, dueAt: at })
+  }
+  if (row.room === "waiting") {
+    tables.waiting.delete(taskId)
+    // The wait of a resumed run was no time of its core.
+    if (row.status === "processing") row.events.at(-1)!.startedAt = at
   }
   row.status = change.status
   row.revision += 1
@@ -102,9 +133,16 @@ const apply = (tables: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, co
     row.toolResults = change.run.results
     row.userToken = change.run.userToken
     row.principal = change.run.principal
+    row.room = waits || RunQueueMemory.hasLimit(tables, row.task.assistantId) ? "waiting" : null
+  } else if (change.isTerminal || change.status === "interrupted") {
+    row.room = null
+  } else if (row.room === "waiting") {
+    // The event shows that the core has the run.
+    row.room = "held"
   }
   const { revision, status } = row
-  row.events.push({ revision, type: event._tag, status, occurredAt: at, report: change.report })
+  row.events.push({ revision, type: event._tag, status, occurredAt: at, report: change.report, actor: change.actor })
+  if (row.room === "waiting") RunQueueMemory.enqueue(tables, row)
   if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
   for (const hook of tables.onEvent) hook(row)
   if (url === null || !sendsWebhook(status)) return false
@@ -123,6 +161,8 @@ const apply = (tables: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, co
   return true
 }
 
+type ApplyArguments = Parameters<typeof apply> extends [unknown, ...infer Rest] ? Rest : never
+
 /** Why the event does not apply; undefined when it does. */
 const refusalOf = (row: TaskRow, event: TaskEvent, fence: Fence | undefined, isRevoked: boolean) => {
   if (fence?.coreEventId !== undefined && row.coreEventIds.has(fence.coreEventId)) return "NoEffect"
@@ -138,13 +178,13 @@ export const layer = Layer.effect(
     const revocations = yield* RevocationRepository
     const { publish, webhooks } = yield* Changes
 
-    const applyTo = (row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
-      if (apply(tables, row, event, at, coreEventId)) webhooks.due(at)
+    const applyTo = (...[row, event, at, options]: ApplyArguments) => {
+      if (apply(tables, row, event, at, options)) webhooks.due(at)
       const head = headOf(row)
       return Effect.as(publish(head.uuid, head), head)
     }
 
-    const commit: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim) {
+    const commit: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim, waits) {
       const row = tables.tasks.get(uuid)
       if (row === undefined) return { _tag: "Unknown" } satisfies Commit
       const needsToken = needsValidToken(event._tag) || fence?.recordsAcceptance === true
@@ -155,13 +195,18 @@ export const layer = Layer.effect(
       const refusal = refusalOf(row, event, fence, isRevoked)
       if (refusal === "NoEffect" && fence?.coreEventId !== undefined) noteLife(row, fence.runId, at)
       if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
-      if (claim !== undefined) storeClaim(tables, claim.sub, claim, uuid, at)
-      const head = yield* applyTo(row, event, at, fence?.coreEventId)
+      if (claim !== undefined) {
+        if (claimOf(tables, claim.sub, claim.key, at) !== undefined) {
+          return { _tag: "NoEffect", head: headOf(row) } satisfies Commit
+        }
+        storeClaim(tables, claim.sub, claim, uuid, at)
+      }
+      const head = yield* applyTo(row, event, at, { coreEventId: fence?.coreEventId, waits })
       return { _tag: "Applied", head, recordedAcceptance: accepted?._tag === "Applied" } satisfies Commit
     })
 
     return TaskWrites.of({
-      create: (task, maxActive, claim) => create(tables, task, maxActive, claim),
+      create: (task, maxActive, claim, entry = noQueue) => create(tables, task, maxActive, claim, entry),
 
       commit,
 
@@ -180,7 +225,13 @@ export const layer = Layer.effect(
       startAcceptance: (uuid, runId, deadline) =>
         Effect.sync(() => {
           const row = tables.tasks.get(uuid)
-          if (row?.status === "pending" && row.runId === runId) row.acceptanceDeadline ??= deadline
+          if (row === undefined) return undefined
+          const isFirst = row.status === "pending" && row.runId === runId && row.room !== "waiting"
+          if (isFirst && row.acceptanceDeadline === null) {
+            row.acceptanceDeadline = deadline
+            row.queueRevision++
+          }
+          return headOf(row)
         })
     })
   })

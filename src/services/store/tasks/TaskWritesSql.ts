@@ -1,17 +1,31 @@
 /** Changes of tasks in Postgres. */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, Layer } from "effect"
-import { TaskEvent, TaskHead } from "../../../domain/Task.ts"
+import { Effect, Layer, Schema } from "effect"
+import { type RunId, TaskEvent, TaskHead, type TaskId } from "../../../domain/Task.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../../domain/TaskErrors.ts"
+import type { Timestamp } from "../../../domain/Timestamp.ts"
 import * as Batcher from "../sql/Batcher.ts"
+import { make as makeStatement, moment as momentOf } from "../sql/BatchStatement.ts"
 import { array, make as makeQueries, moment, query } from "../sql/Queries.ts"
 import * as CommitBatcher from "./CommitBatcher.ts"
 import * as CreateBatcher from "./CreateBatcher.ts"
-import { headColumns, notEnded } from "./TaskColumns.ts"
-import { type IdempotencyClaim, type NewTask, TaskWrites } from "./TaskWrites.ts"
+import { headColumns, headColumnsOf, notEnded } from "./TaskColumns.ts"
+import { type IdempotencyClaim, type NewTask, noQueue, TaskWrites } from "./TaskWrites.ts"
 
-const startAcceptance = `UPDATE tasks SET acceptance_deadline_at = ${moment("$3")}
-  WHERE uuid = $1 AND run_id = $2 AND status = 'pending' AND acceptance_deadline_at IS NULL`
+/** The present head; null for a task that was deleted. */
+const Present = Schema.Union([Schema.Struct({ uuid: Schema.Null }), TaskHead])
+
+interface Attempt {
+  readonly uuid: TaskId
+  readonly runId: RunId
+  readonly deadline: Timestamp
+}
+
+const startAcceptance = makeStatement<Attempt, typeof Present>(Present, "start_acceptance", headColumnsOf("called"), {
+  uuid: { oid: PgTypes.OID.uuid, of: ({ uuid }) => uuid },
+  run_id: { oid: PgTypes.OID.uuid, of: ({ runId }) => runId },
+  deadline: momentOf(({ deadline }) => deadline)
+})(false)
 
 /** A row that is locked is being changed, so its run lives. */
 const claimSilent = query(
@@ -38,22 +52,30 @@ const interrupted = query(
 export const layer = Layer.effect(
   TaskWrites,
   Effect.gen(function*() {
-    const { execute, rows } = yield* makeQueries
+    const { rows } = yield* makeQueries
+    const start = yield* Batcher.make({
+      run: (attempts: ReadonlyArray<Attempt>) =>
+        Effect.map(
+          rows(startAcceptance, startAcceptance.bind(attempts)),
+          (heads) => heads.map((head) => head.uuid === null ? undefined : head)
+        ),
+      lockOf: ({ uuid }) => uuid
+    })
     const insert = yield* CreateBatcher.make
     const commit = yield* CommitBatcher.make
 
     return TaskWrites.of({
-      create: Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim) {
-        const { outcome, taskId } = yield* insert(task, maxActive, claim)
-        if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum: maxActive })
+      create: Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim, entry = noQueue) {
+        const { maximum, outcome, room, taskId } = yield* insert(task, maxActive, claim, entry)
+        if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum })
         if (outcome === "key_reused") return yield* new IdempotencyKeyReused({})
-        return { taskId, isReplay: outcome === "replayed" }
+        return { taskId, isReplay: outcome === "replayed", room }
       }),
 
       commit,
 
-      cancelInterrupted: Effect.fnUntraced(function*(sub, at) {
-        const event = TaskEvent.cases.Canceled.make({ reason: null })
+      cancelInterrupted: Effect.fnUntraced(function*(sub, at, actor) {
+        const event = TaskEvent.cases.Canceled.make({ reason: null, actor })
         const commits = yield* Effect.forEach(
           yield* rows(interrupted, [sub]),
           ({ uuid }) => commit(uuid, event, at),
@@ -70,7 +92,7 @@ export const layer = Layer.effect(
           array(runs.map(({ handOvers }) => handOvers ?? 0), PgTypes.OID.int4)
         ]),
 
-      startAcceptance: (uuid, runId, deadline) => execute(startAcceptance, [uuid, runId, deadline])
+      startAcceptance: (uuid, runId, deadline) => start({ uuid, runId, deadline })
     })
   })
 )

@@ -1,7 +1,7 @@
 /** The screens of schedules in a browser, for users and for operators. */
 import { randomUUID } from "node:crypto"
 import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
+import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../../../kit/Browser.ts"
 import { overflowOf, settled, violationsOf } from "../../../kit/console/access.ts"
 import { ConsolePage } from "../../../kit/console/ConsolePage.ts"
@@ -87,16 +87,16 @@ describe.skipIf(!hasBrowser)("the screens of schedules", () => {
     await retype("input[name=name]", "Morning report")
     await retype("input[name=cron]", "0 9 * * * *")
     await page.locator(".field-error", { hasText: "seconds is not supported" }).waitFor()
-    assert.strictEqual(await page.locator("input[name=cron]").getAttribute("aria-invalid"), "true")
+    await expect.poll(() => page.locator("input[name=cron]").getAttribute("aria-invalid")).toBe("true")
     await retype("input[name=cron]", "30 2 29 2 *")
     await retype("input[name=timezone]", "Europe/Berlin")
     const preview = page.getByRole("region", { name: "Next moments" })
     await preview.getByText("At 02:30 on day 29 of the month in February").waitFor()
     await preview.getByText(/29 February 2028 at 02:30 CET/).waitFor()
-    assert.strictEqual(await preview.locator("li").count(), 5)
+    await expect.poll(() => preview.locator("li").count()).toBe(5)
     await page.keyboard.press("Enter")
     await page.locator(".field-error", { hasText: "Must be given" }).waitFor()
-    assert.strictEqual(await page.evaluate(() => document.activeElement?.getAttribute("name")), "assistant_id")
+    await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute("name"))).toBe("assistant_id")
     await tabTo("select[name=assistant_id]")
     await page.keyboard.type("Rules")
     await retype("textarea[name=text]", "Summarize the night")
@@ -131,7 +131,7 @@ describe.skipIf(!hasBrowser)("the screens of schedules", () => {
     await opened.goto(`/schedules/${id}`)
     await opened.heading("Report")
     await page.getByText("At 09:00 on Monday to Friday, Europe/Berlin").waitFor()
-    assert.strictEqual(await page.locator(".moments li").count(), 5)
+    await expect.poll(() => page.locator(".moments li").count()).toBe(5)
     await opened.button("Run now").click()
     const { body: { data: [run] } } = await eventually(
       () => service.call("GET", `/api/schedules/${id}/runs`, token),

@@ -1,6 +1,6 @@
 /** The screens of usage in a browser, for users and for operators. */
 import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
+import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../../../kit/Browser.ts"
 import { overflowOf, settled, violationsOf } from "../../../kit/console/access.ts"
 import { ConsolePage } from "../../../kit/console/ConsolePage.ts"
@@ -62,7 +62,7 @@ describe.skipIf(!hasBrowser)("the screens of usage", () => {
     const uuid = await fill("consumer", token)
     await opened.goto("/usage")
     await opened.page.getByRole("img", { name: /^Tokens by day, from .+; most on .+: \d/ }).waitFor()
-    assert.strictEqual(await opened.page.locator(".usage-chart g").count(), 30)
+    await expect.poll(() => opened.page.locator(".usage-chart g").count()).toBe(30)
     await opened.page.getByRole("rowheader", { name: "gpt" }).waitFor()
     const days = opened.page.getByRole("region", { name: "By day" })
     assert.match(await days.getByRole("row").nth(1).innerText(), /1,234|12,/)
@@ -83,7 +83,7 @@ describe.skipIf(!hasBrowser)("the screens of usage", () => {
     await opened.logInAsOperator(internalToken)
     const users = opened.page.getByRole("region", { name: "Largest users" })
     await users.getByRole("rowheader", { name: "largest" }).waitFor()
-    assert.strictEqual(await users.getByRole("rowheader").count(), 20)
+    await expect.poll(() => users.getByRole("rowheader").count()).toBe(20)
     await check(opened, "/ops/usage")
   })
 })

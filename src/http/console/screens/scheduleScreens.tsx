@@ -1,0 +1,12 @@
+/** The screens of schedules. */
+import type { Screens } from "../components/Parts.tsx"
+import { EditSchedule, NewSchedule } from "./ScheduleForm.tsx"
+import { Schedules } from "./Schedules.tsx"
+import { ScheduleScreen } from "./ScheduleScreen.tsx"
+
+export const screens: Screens = [
+  [/^\/schedules$/, () => <Schedules />],
+  [/^\/schedules\/new$/, () => <NewSchedule />],
+  [/^\/schedules\/([^/]+)\/edit$/, (id) => <EditSchedule key={id} id={id} />],
+  [/^\/schedules\/([^/]+)$/, (id) => <ScheduleScreen key={id} id={id} />]
+]

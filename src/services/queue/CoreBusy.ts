@@ -1,0 +1,221 @@
+/**
+ * The pace of this node's runs. A core that says that it has no room has told its capacity: from then on the node gives it as many runs
+ * as it has, one more whenever one of them ends, and a probe from time to time. Nothing here is stored: another node finds out for itself.
+ */
+import { Context, Duration, Effect, Latch, Layer } from "effect"
+import { longestRetryAfter } from "../../domain/DispatchRetry.ts"
+import type { RunId } from "../../domain/Task.ts"
+import { plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { TaskOwnership } from "../cluster/TaskOwnership.ts"
+import { Settings } from "../settings/Settings.ts"
+import type { RunLimits } from "../store/queue/RunQueue.ts"
+import type { QueueEntry } from "../store/tasks/TaskWrites.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+
+/** The pause before a probe, doubled up to the longest while probes are refused. A core that asks for more gets it. */
+const firstPause = Duration.seconds(1)
+const longestPause = Duration.seconds(10)
+
+/** After so long without a refusal a core for which nothing waits has room. */
+const forgetAfter = longestPause
+
+export interface BusySince {
+  /** The first answer that said so. */
+  readonly since: Timestamp
+  /** How many of this node's runs the core has. */
+  readonly runs: number
+}
+
+interface Pace {
+  readonly since: Timestamp
+  /** How many runs the core has at most, as far as it is known. */
+  allowed: number
+  /** Until then only runs that replace others are sent. */
+  pausedUntil: Timestamp
+  lastRefusalAt: Timestamp
+  /** Refusals of probes in a row. */
+  refusals: number
+  /** The run that is sent in order to find out whether there is room. */
+  probe: RunId | undefined
+}
+
+export class CoreBusy extends Context.Service<CoreBusy, {
+  /** Undefined while the core has room, as far as this node knows. */
+  readonly now: () => BusySince | undefined
+
+  /** How many runs may be sent. */
+  readonly room: (at: Timestamp) => number
+  /** When a probe is due, if that is what a waiting run needs. */
+  readonly probeAt: () => Timestamp | undefined
+  /** How a new run enters the queue, while `others` do. */
+  readonly entry: (at: Timestamp, others: number, isLarge: boolean) => QueueEntry
+  /** Whether a run of which the core has had one before waits until it is admitted. */
+  readonly resumedWaits: (at: Timestamp) => boolean
+
+  /** A run is about to be sent. Returns the token of the present pace; undefined when it has no room. */
+  readonly begin: (runId: RunId, at: Timestamp) => number | undefined
+  /** Whether a run that has begun with this token is to be sent. */
+  readonly allows: (token: number | undefined) => boolean
+  /** The attempt has ended. */
+  readonly end: (runId: RunId, at: Timestamp) => void
+  /** The core has one more run of this node. */
+  readonly took: () => void
+  /** It has one less. */
+  readonly left: () => void
+  /** It has answered 2xx. */
+  readonly accepted: (runId: RunId, at: Timestamp) => void
+  /** It has answered that it has no room. */
+  readonly refused: (
+    runId: RunId,
+    token: number | undefined,
+    retryAfter: Duration.Duration | null,
+    at: Timestamp
+  ) => Effect.Effect<void>
+
+  /** A run of this node waits, or may wait. */
+  readonly waits: () => void
+  /** Counts the calls of `waits`. */
+  readonly version: () => number
+  /** An admission that began at the version has found an empty queue. */
+  readonly emptied: (at: Timestamp, version: number) => Effect.Effect<void>
+  readonly isBusy: () => boolean
+  /** Whether `CORE_RUNS` or `CORE_RUNS_PER_ASSISTANT` is set. */
+  readonly isLimited: boolean
+  readonly limits: RunLimits
+  /** Open when an admission may find room. */
+  readonly wake: Latch.Latch
+}>()("async-task-service/services/queue/CoreBusy") {
+  static readonly layer = Layer.effect(CoreBusy, Effect.suspend(() => make))
+}
+
+const make = Effect.gen(function*() {
+  const { coreRuns = null, coreRunsPerAssistant = null } = yield* Settings
+  const ownership = yield* TaskOwnership
+  const limits: RunLimits = { runs: coreRuns, runsPerAssistant: coreRunsPerAssistant }
+  const isLimited = coreRuns !== null || coreRunsPerAssistant !== null
+  const goes: QueueEntry = { waits: false, limits }
+  const waits: QueueEntry = { waits: true, limits }
+  const wake = Latch.makeUnsafe()
+
+  /** Runs of this node that the core has. */
+  let taken = 0
+  /** Runs that are about to be sent, or sent and not answered. */
+  let active = 0
+  let pace: Pace | undefined
+  /** Of the present pace. A run that has begun with an earlier one was not meant for a busy core. */
+  let token = 0
+  /** Whether an admission may find a run that waits. */
+  let mayWait = false
+  let version = 0
+
+  const noteWaiting = () => {
+    version++
+    mayWait = true
+    wake.openUnsafe()
+  }
+  const poke = () => {
+    if (mayWait) wake.openUnsafe()
+  }
+
+  const room = (at: Timestamp) => {
+    if (pace === undefined) return Infinity
+    const left = pace.allowed - taken - active
+    return left > 0 ? left : pace.probe === undefined && at >= pace.pausedUntil ? 1 : 0
+  }
+
+  const pauseOf = ({ refusals }: Pace, retryAfter: Duration.Duration | null) => {
+    const own = Duration.min(Duration.times(firstPause, 2 ** Math.max(0, refusals - 1)), longestPause)
+    return retryAfter === null ? own : Duration.max(own, Duration.min(retryAfter, longestRetryAfter))
+  }
+
+  return CoreBusy.of({
+    now: () => pace && { since: pace.since, runs: taken },
+    room,
+    probeAt: () => pace?.pausedUntil,
+    entry: (at, others, isLarge) => {
+      if (isLarge && isLimited) return waits
+      return pace === undefined || (!mayWait && room(at) - others > 0) ? goes : waits
+    },
+    resumedWaits: (at) => isLimited || (pace !== undefined && (mayWait || room(at) <= 0)),
+    begin: (runId, at) => {
+      const isFitting = room(at) > 0
+      active++
+      if (pace === undefined) return token
+      if (!isFitting) return undefined
+      if (taken + active > pace.allowed) pace.probe = runId
+      return token
+    },
+    allows: (begun) => pace === undefined || begun === token,
+    end: (runId, at) => {
+      active--
+      if (pace?.probe === runId) {
+        // Neither taken nor refused: nothing is known.
+        pace.probe = undefined
+        pace.pausedUntil = plus(at, pauseOf(pace, null))
+      }
+      poke()
+    },
+    took: () => {
+      taken++
+      if (pace !== undefined && taken > pace.allowed) pace.allowed = taken
+    },
+    left: () => {
+      taken--
+      // Runs of another node may wait, of which this one does not know.
+      if (isLimited && ownership.shards() !== undefined) wake.openUnsafe()
+      else poke()
+    },
+    accepted: (runId, at) => {
+      if (pace?.probe !== runId) return
+      pace.probe = undefined
+      pace.refusals = 0
+      pace.allowed = Math.max(pace.allowed, taken)
+      pace.pausedUntil = at
+      poke()
+    },
+    refused: (runId, begun, retryAfter, at) => {
+      Metrics.coreBusy.add(1)
+      if (pace === undefined) {
+        token++
+        pace = {
+          since: at,
+          allowed: taken,
+          pausedUntil: at,
+          lastRefusalAt: at,
+          refusals: 0,
+          probe: undefined
+        }
+        pace.pausedUntil = plus(at, pauseOf(pace, retryAfter))
+        return Effect.annotateLogs(
+          Effect.logWarning("The core has no room. Runs wait until it has"),
+          { runs: taken }
+        )
+      }
+      pace.lastRefusalAt = at
+      const isProbe = pace.probe === runId
+      if (isProbe) {
+        pace.probe = undefined
+        pace.refusals++
+      }
+      // Of the runs that were sent before the first refusal each is refused: they tell nothing new.
+      if (begun === token) pace.allowed = Math.min(pace.allowed, taken)
+      const until = plus(at, begun === token ? pauseOf(pace, retryAfter) : retryAfter ?? Duration.zero)
+      if (until > pace.pausedUntil) pace.pausedUntil = until
+      return Effect.void
+    },
+    waits: noteWaiting,
+    version: () => version,
+    emptied: (at, since) => {
+      if (since !== version) return Effect.void
+      mayWait = false
+      if (pace === undefined || at < plus(pace.lastRefusalAt, forgetAfter) || at < pace.pausedUntil) return Effect.void
+      const runs = taken
+      pace = undefined
+      return Effect.annotateLogs(Effect.logInfo("The core has room again"), { runs })
+    },
+    isBusy: () => pace !== undefined,
+    isLimited,
+    limits,
+    wake
+  })
+})
