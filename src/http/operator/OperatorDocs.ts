@@ -179,6 +179,7 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       nodes: 3,
       node_starts: [at, at, at],
       unowned: 0,
+      operators: [{ name: "ana", role: "full" }, { name: "bob", role: "read" }],
       largest_users: [{ sub: "user-1", bytes: 1_048_576, tasks: 120, counted_at: at }],
       alerts: [{ id: "webhooks_failing", message: `Webhooks failed in the last hour: 1 to ${origin}.` }]
     }
