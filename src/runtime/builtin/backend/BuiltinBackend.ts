@@ -78,7 +78,11 @@ const linesOf = Effect.fnUntraced(function*(
   user: string,
   chatId: string,
   request: CreateTurn
-): Effect.fn.Return<Effect.Effect<TurnLine> | Stream.Stream<TurnLine | TextLine> | undefined, never, HttpClient.HttpClient> {
+): Effect.fn.Return<
+  Effect.Effect<TurnLine> | Stream.Stream<TurnLine | TextLine> | undefined,
+  never,
+  HttpClient.HttpClient
+> {
   const { assistants, chats, demo } = backend
   const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
   const assistant = (yield* assistants).get(assistantId)
