@@ -29,6 +29,7 @@ import {
   eventId,
   eventStatuses,
   keptWhileDisabled,
+  limits,
   type SealedSecrets,
   secretPurpose,
   typeOf
@@ -138,6 +139,33 @@ const repeatFull = <E>(deletion: Effect.Effect<number, E>) =>
     }
   })
 
+/** The id of the key that sealed a secret. */
+const keyIdOf = (sealed: string) => sealed.split(".")[1]
+
+/** Seals each secret again that the first key has not sealed, so that the others can be removed: endpoints do not end like tasks. */
+const makeReseal = Effect.gen(function*() {
+  const store = yield* EndpointsStore
+  const secrets = yield* Secrets
+  return Effect.gen(function*() {
+    const present = keyIdOf(yield* secrets.seal(secretPurpose, Redacted.make("")))
+    for (const { id, oldSecret, secret } of yield* store.list(null, limits.endpoints)) {
+      for (const sealed of oldSecret === null ? [secret] : [secret, oldSecret]) {
+        if (keyIdOf(sealed) === present) continue
+        yield* secrets.open(secretPurpose, sealed).pipe(
+          Effect.flatMap((opened) => secrets.seal(secretPurpose, opened)),
+          Effect.flatMap((resealed) => store.replaceSecret(sealed, resealed)),
+          Effect.catchDefect((cause) =>
+            Effect.logError(
+              `the secret of the webhook endpoint ${id} cannot be opened: rotate it, or bring its ENCRYPTION_KEY back`,
+              cause
+            )
+          )
+        )
+      }
+    }
+  })
+})
+
 const makeUpkeep = Effect.fnUntraced(function*({ backlog, retention }: Options) {
   const store = yield* EndpointsStore
 
@@ -164,8 +192,13 @@ const makeUpkeep = Effect.fnUntraced(function*({ backlog, retention }: Options) 
     }
   )
 
+  const reseal = yield* makeReseal
+  let isResealed = false
+
   return Effect.gen(function*() {
     const at = yield* now
+    if (!isResealed) yield* reseal
+    isResealed = true
     yield* report(at)
     yield* drop(
       "too_old",

@@ -1,6 +1,7 @@
 /** What endpoints receive when nodes die and when receivers hang. */
-import { randomUUID } from "node:crypto"
+import { randomBytes, randomUUID } from "node:crypto"
 import { assert, describe, it, onTestFinished } from "vitest"
+import { verifyWebhook } from "../../../src/http/client/Webhooks.ts"
 import { complete } from "../../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../../kit/ScriptedService.ts"
 import { eventually, internalToken, mint, Service } from "../../kit/Service.ts"
@@ -66,6 +67,36 @@ describe("a node that is killed", () => {
       )
     await eventually(states, ([row]) => row?.left === 0, 40_000)
   }, 120_000)
+})
+
+describe("a key that is rotated out", () => {
+  it("is not needed once a node has started with the new one first", async () => {
+    const target = await use(new WebhookTarget().listen(), onTestFinished)
+    const [old, next] = [randomBytes(32).toString("base64"), randomBytes(32).toString("base64")]
+    const settings = { WEBHOOK_ALLOW_PRIVATE: "true", ENCRYPTION_KEY: old }
+    const system = await use(startSystem(settings), onTestFinished)
+    const endpoint = await register(system.service, `${target.url}/kept`)
+    const { body: rotated } = await system.service.call("POST", `${base}/${endpoint.id}/rotate-secret`, internalToken)
+    await system.service.stop()
+    const sealed = () =>
+      system.database.query<{ readonly secret: string; readonly old_secret: string }>(
+        "SELECT secret, old_secret FROM webhook_endpoints"
+      )
+    const [before] = await sealed()
+    const second = await Service.start({ ...system.settings, ENCRYPTION_KEY: `${next},${old}` })
+    await eventually(
+      sealed,
+      ([row]) => row?.secret !== before?.secret && row?.old_secret !== before?.old_secret
+    )
+    await second.stop()
+    const third = await use(Service.start({ ...system.settings, ENCRYPTION_KEY: next }), onTestFinished)
+    const { body } = await third.create(await mint("rotated"), "x")
+    await complete(await system.runOf(body.uuid))
+    const [post] = await eventually(async () => target.received, (posts) => posts.length > 0)
+    for (const secret of [endpoint.secret, rotated.secret]) {
+      assert.strictEqual((await verifyWebhook({ ...post!, secret })).taskId, body.uuid)
+    }
+  }, 60_000)
 })
 
 describe("an endpoint that hangs", () => {
