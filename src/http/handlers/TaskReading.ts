@@ -194,7 +194,7 @@ export const make = Effect.gen(function*() {
       const { included, wait } = wanted
       const includesWaitingOn = included.has("waiting_on")
       const positionOf = Effect.fnUntraced(function*(task: TaskHead) {
-        return includesWaitingOn && isQueued(task)
+        return isQueued(task)
           ? (yield* queue.positions([task.uuid])).get(task.uuid) ?? 1
           : undefined
       })
@@ -212,11 +212,11 @@ export const make = Effect.gen(function*() {
         yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
         yield* token.check
       } else if (head !== undefined && ifNoneMatch !== undefined) {
-        const position = yield* positionOf(head)
+        const position = includesWaitingOn ? yield* positionOf(head) : undefined
         if (isKnown(head, position)) return notModified(head, position)
       }
       const outline = yield* tasks.getOutline(principal, uuid)
-      const position = yield* positionOf(outline)
+      const position = includesWaitingOn ? yield* positionOf(outline) : undefined
       if (isKnown(outline, position)) return notModified(outline, position)
       const client = makeClient()
       const task = yield* complete(client, outline)
