@@ -183,6 +183,11 @@ export const make = Effect.gen(function*() {
   const complete = yield* makeComplete
   const send = yield* makeSend
 
+  /** Undefined for a run that is not in the queue. */
+  const positionOf = Effect.fnUntraced(function*(task: TaskHead) {
+    return isQueued(task) ? (yield* queue.positions([task.uuid])).get(task.uuid) ?? 1 : undefined
+  })
+
   const get = Effect.fnUntraced(
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
       const { principal } = yield* CurrentCaller
@@ -193,11 +198,6 @@ export const make = Effect.gen(function*() {
       const wanted = yield* Effect.fromResult(decodeTaskQuery(query, links))
       const { included, wait } = wanted
       const includesWaitingOn = included.has("waiting_on")
-      const positionOf = Effect.fnUntraced(function*(task: TaskHead) {
-        return isQueued(task)
-          ? (yield* queue.positions([task.uuid])).get(task.uuid) ?? 1
-          : undefined
-      })
       const isKnown = (task: TaskHead, position?: number) =>
         ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn, position))
       // Another place in the queue alone does not end a wait.
