@@ -287,8 +287,9 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   const isFull = (runId: string) => !runs.has(runId) && liveRuns().length >= world.coreRoom
 
   /** The core has not taken the run: unless it may have it from an earlier attempt, its acceptance clock does not count. */
-  const refuseBusy = (isStart: boolean, taskId: TaskId): CoreResponse => {
+  const refuseBusy = (isStart: boolean, taskId: TaskId, at: number): CoreResponse => {
     const seen = seenOf(world, taskId)
+    if (isStart) world.refusedAt = at
     if (isStart && seen.handedAt === undefined) seen.offeredAt = undefined
     return { status: 429, retryAfter: dice.chance(0.7) ? String(dice.between(1, 20)) : undefined }
   }
@@ -307,10 +308,10 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
       if (isStart) seenOf(world, task_id).handedAt ??= begunAt
       return { status: 503, retryAfter: undefined }
     }
-    if (fault === "busy") return refuseBusy(isStart, task_id)
+    if (fault === "busy") return refuseBusy(isStart, task_id, yield* Clock.currentTimeMillis)
     if (isStart && fault !== "refusal" && isFull(run_id)) {
       yield* recorder.note("core", `${path}: full`)
-      return refuseBusy(isStart, task_id)
+      return refuseBusy(isStart, task_id, yield* Clock.currentTimeMillis)
     }
     if (isStart) seenOf(world, task_id).handedAt ??= begunAt
     if (fault === "refusal") seenOf(world, task_id).failures.add(failures.internal)

@@ -97,6 +97,8 @@ export interface World {
   readonly coreRuns: number | undefined
   /** How many runs the core takes. */
   readonly coreRoom: number
+  /** When the core last said that it has no room, in milliseconds. */
+  refusedAt: number
   /** Since when a run waits although there is room, in milliseconds. */
   idleSince: number | undefined
   /** When the core lost a run that it has not received again, in milliseconds. */
@@ -144,6 +146,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     silence: dice.chance(0.7) ? declaredSilence : undefined,
     coreRuns: dice.chance(0.4) ? dice.between(1, 4) : undefined,
     coreRoom: dice.chance(0.3) ? dice.between(1, 4) : Infinity,
+    refusedAt: -Infinity,
     idleSince: undefined,
     lost: new Map(),
     calmFrom: Infinity,
@@ -152,8 +155,8 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   return world
 })
 
-/** Milliseconds for which a core that was busy may count as busy. */
-const busyTime = 40_000
+/** Milliseconds for which a core that was busy may count as busy: its longest `Retry-After`, and until that is forgotten. */
+const busyTime = 31_000
 /** Maximum lateness of a deadline on a healthy node, in milliseconds. */
 const lateness = 1000
 const latenessAfterFault = 13_000
@@ -226,7 +229,7 @@ const checkLost = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<
 
 /** What waits is in the queue, no limit is exceeded, and no room is left while a run waits. */
 const checkQueue = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
-  const { calmFrom, calmSince, coreRoom, coreRuns = Infinity, recorder, sweepInterval, tables } = world
+  const { calmSince, coreRoom, coreRuns = Infinity, faults, recorder, sweepInterval, tables } = world
   const waiting = live.filter(({ room }) => room === "waiting")
   if (waiting.length !== tables.waiting.size || waiting.some(({ uuid }) => !tables.waiting.has(uuid))) {
     yield* recorder.violated("the queue is not what the tasks say")
@@ -237,11 +240,12 @@ const checkQueue = Effect.fnUntraced(function*(world: World, live: ReadonlyArray
     world.idleSince = undefined
     return
   }
-  // A core that was busy in the rough phase is probed first.
+  // A core that was busy is probed first, and a node may have lost an answer.
   world.idleSince = Math.max(
     world.idleSince ?? present,
-    calmFrom + busyTime,
-    (calmSince ?? Infinity) + latenessAfterFault
+    world.refusedAt + busyTime,
+    (calmSince ?? Infinity) + settling,
+    (faults.at(-1) ?? 0) + settling
   )
   if (present > world.idleSince + sweepInterval + lateness + 2000) {
     yield* recorder.violated(`${waiting.length} runs wait, and ${held} of ${coreRuns} have room`)

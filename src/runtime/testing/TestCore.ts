@@ -1,8 +1,8 @@
 /** A processing core for tests: it records its runs, and the test reports their events. */
 import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { type FailureCode, isFinal, toReport, type Unaddressed } from "../../domain/CoreProtocol.ts"
-import { CoreHasNoRoom, CoreRefused, CoreUnavailable, isRetryableStatus } from "../../domain/DispatchRetry.ts"
+import { type FailureCode, toReport, type Unaddressed } from "../../domain/CoreProtocol.ts"
+import { CoreHasNoRoom, CoreRefused, CoreUnavailable } from "../../domain/DispatchRetry.ts"
 import { type JsonObject, type OpaqueJson, toValue } from "../../domain/json/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/TaskRequest.ts"
@@ -30,16 +30,15 @@ export interface StoppedRun {
 
 /**
  * How the core responds to a new run: `accepts` takes it and reports `processing`, `silent` takes it and reports nothing,
- * `down` responds with 503, and a number is a status with which it refuses the run. With `room` it accepts as many runs at a time and
- * answers others with 429, so that they wait in the queue.
+ * `down` responds with 503, `busy` has no room, and a number is a status with which it refuses the run.
  */
-export type Behaviour = "accepts" | "silent" | "down" | number | { readonly room: number }
+export type Behaviour = "accepts" | "silent" | "down" | "busy" | number
 
 interface Journal {
   behaviour: Behaviour
+  /** The most runs that it works on at a time. */
+  room: number
   readonly runs: Array<StartedRun>
-  /** The runs that have not ended, by their ids. */
-  readonly working: Set<string>
   readonly stops: Array<StoppedRun>
   changed: Deferred.Deferred<void>
   onAccepted: (run: StartedRun) => Effect.Effect<void>
@@ -50,8 +49,8 @@ class CoreJournal
 {
   static readonly layer = Layer.sync(CoreJournal, (): Journal => ({
     behaviour: "accepts",
+    room: Infinity,
     runs: [],
-    working: new Set(),
     stops: [],
     changed: Deferred.makeUnsafe<void>(),
     onAccepted: () => Effect.void
@@ -66,20 +65,19 @@ const describe = (run: Run): StartedRun => ({
   results: run.resume === null ? null : toValue<ReadonlyArray<Schema.Json>>(run.resume.results)
 })
 
-/** What the service makes of a status. */
-const refusalOf = (status: number) =>
-  status === 429
-    ? new CoreHasNoRoom({ status, retryAfter: null })
-    : isRetryableStatus(status)
-    ? new CoreUnavailable({ reason: `status ${status}`, retryAfter: null })
-    : new CoreRefused({ status })
-
 /** The service's client for this core. */
 const layerClient = Layer.effect(
   CoreClient,
   Effect.gen(function*() {
     const journal = yield* CoreJournal
     const scope = yield* Effect.scope
+    const { tasks } = yield* MemoryTables
+    /** The runs that the core works on. */
+    const live = () =>
+      journal.runs.filter(({ runId, taskId }) => {
+        const row = tasks.get(TaskId.make(taskId))
+        return row?.runId === runId && (row.status === "pending" || row.status === "processing")
+      })
     const notify = Effect.suspend(() => {
       const { changed } = journal
       journal.changed = Deferred.makeUnsafe()
@@ -90,11 +88,11 @@ const layerClient = Layer.effect(
       start: Effect.fnUntraced(function*(run) {
         const { behaviour } = journal
         if (behaviour === "down") return yield* new CoreUnavailable({ reason: "status 503", retryAfter: null })
-        if (typeof behaviour === "number") return yield* refusalOf(behaviour)
-        const { working } = journal
-        const isFull = typeof behaviour === "object" && working.size >= behaviour.room
-        if (isFull && !working.has(run.runId)) return yield* refusalOf(429)
-        working.add(run.runId)
+        const isKnown = journal.runs.some(({ runId }) => runId === run.runId)
+        if (behaviour === "busy" || (!isKnown && live().length >= journal.room)) {
+          return yield* new CoreHasNoRoom({ status: 429, retryAfter: null })
+        }
+        if (typeof behaviour === "number") return yield* new CoreRefused({ status: behaviour })
         const started = describe(run)
         const record = Effect.suspend(() => {
           if (!journal.runs.some(({ runId }) => runId === started.runId)) journal.runs.push(started)
@@ -105,12 +103,7 @@ const layerClient = Layer.effect(
           ? record
           : Effect.forkIn(Effect.andThen(journal.onAccepted(started), record), scope)
       }),
-      stop: (runId, reason) =>
-        Effect.suspend(() => {
-          journal.working.delete(runId)
-          journal.stops.push({ runId, reason })
-          return notify
-        })
+      stop: (runId, reason) => Effect.andThen(Effect.sync(() => journal.stops.push({ runId, reason })), notify)
     })
   })
 )
@@ -168,8 +161,7 @@ const make = Effect.gen(function*() {
   const readReport = (turn: OpaqueJson) => turnReport === undefined ? null : readTurn(turnReport, turn)
   const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed) =>
     Effect.flatMap(
-      // A core has room again before it reports an end.
-      Effect.tap(random.uuidV4(), () => Effect.sync(() => isFinal(event.type) && journal.working.delete(run.runId))),
+      random.uuidV4(),
       (event_id) => tasks.report(toReport({ ...event, task_id: run.taskId, run_id: run.runId, event_id }, readReport))
     ).pipe(Effect.catchTag("StoreUnavailable", Effect.die))
 
@@ -187,6 +179,11 @@ const make = Effect.gen(function*() {
     behave: (behaviour: Behaviour) =>
       Effect.sync(() => {
         journal.behaviour = behaviour
+      }),
+    /** Sets how many runs the core works on at a time. To others it answers that it has no room. */
+    limit: (room: number) =>
+      Effect.sync(() => {
+        journal.room = room
       }),
     /** All runs that the core received, oldest first. */
     runs: Effect.sync(() => [...journal.runs]),

@@ -47,7 +47,7 @@ describe("createTestService", () => {
   it("keeps tasks in the queue of a core with limited room, and fails none of them by that", async () => {
     const service = await createTestService()
     const { tasks } = service.client("ann")
-    service.core.behave({ room: 2 })
+    service.core.limit(2)
     const uuids: Array<string> = []
     for (let count = 0; count < 5; count++) uuids.push((await tasks.create(question)).uuid)
     const [one = "", two = "", three = "", four = ""] = uuids
@@ -180,6 +180,40 @@ describe("createTestService", () => {
     assert.strictEqual((await tasks.get(rejected.uuid)).error, "Task processing failed")
     await service.advance("2 days")
     assert.strictEqual((await tasks.list()).meta.total, 0)
+    await service.close()
+  })
+
+  it("lets tasks wait while the core has no room, for long and in order", async () => {
+    const service = await createTestService()
+    const { tasks } = service.client("ann")
+    service.core.limit(1)
+    const uuids = [(await tasks.create(question)).uuid]
+    for (let count = 0; count < 2; count++) uuids.push((await tasks.create(question)).uuid)
+    const statuses = () => Promise.all(uuids.map(async (uuid) => (await tasks.get(uuid)).status))
+    await service.advance("1 hour")
+    assert.deepStrictEqual(await statuses(), ["processing", "pending", "pending"])
+    await service.core.complete(uuids[0]!, "done")
+    await service.advance("10 seconds")
+    assert.deepStrictEqual(await statuses(), ["completed", "processing", "pending"])
+    service.core.limit(10)
+    await service.advance("10 seconds")
+    assert.deepStrictEqual(await statuses(), ["completed", "processing", "processing"])
+    service.core.behave("busy")
+    const { uuid } = await tasks.create({ ...question, max_execution_time: 600 })
+    await service.advance("9 minutes")
+    assert.strictEqual((await tasks.get(uuid)).status, "pending")
+    await service.advance("1 minute")
+    assert.strictEqual((await tasks.get(uuid)).error, "Task exceeded maximum execution time (600s)")
+    await service.close()
+  })
+
+  it("gives the core no more runs than CORE_RUNS", async () => {
+    const service = await createTestService({ coreRuns: 1 })
+    const { tasks } = service.client("ann")
+    const [{ uuid }, { uuid: other }] = [await tasks.create(question), await tasks.create(question)]
+    await service.core.interrupt(uuid, { look: {} })
+    await service.advance("1 second")
+    assert.deepStrictEqual((await service.core.runs()).map(({ taskId }) => taskId), [uuid, other])
     await service.close()
   })
 
