@@ -63,6 +63,18 @@ export const eventTextLength = 64 * 1024
 /** Bytes of a turn's JSON; progress events carry no text of a longer one. */
 export const eventTurnBytes = 256 * 1024
 
+/** Bytes of text that one event of the core may append. */
+export const appendBytes = 64 * 1024
+/** Appends of one event, and events of one request. */
+export const appends = 10_000
+export const batchedEvents = 10_000
+/** Bytes of a request with several events. */
+export const batchedEventBytes = 1024 * 1024
+/** UTF-16 units by which a reader of a text may be behind it. */
+export const unreadText = 1024 * 1024
+/** Between two texts of one reader: 20 a second. */
+export const textInterval = Duration.millis(50)
+
 /** Tokens of one kind that a core may report of a task; with more, the turn counts as unmetered. */
 export const usageTokens = 1_000_000_000_000
 /** Characters of the name of a model, by which usage is grouped; a longer name counts as none. */

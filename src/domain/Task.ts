@@ -55,7 +55,7 @@ export const TaskEvent = Schema.TaggedUnion({
     userToken: Schema.String
   },
   Canceled: { reason: Schema.NullOr(Schema.String), actor },
-  /** An operator or an internal service canceled a task that the client may not cancel. */
+  /** The client stopped a task that it may not cancel, or an operator or an internal service did. */
   Withdrawn: { reason: Schema.String, actor }
 })
 export type TaskEvent = typeof TaskEvent.Type

@@ -22,7 +22,8 @@ export const modules: ReadonlyArray<ExtensionModules> = [
   },
   {
     server: () => import("./extensions/endpoints/server.ts"),
-    testing: () => import("./extensions/endpoints/testing.ts")
+    testing: () => import("./extensions/endpoints/testing.ts"),
+    commands: () => import("./extensions/endpoints/commands.ts")
   },
   { server: () => import("./extensions/console/Console.ts") }
 ]

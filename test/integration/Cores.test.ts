@@ -5,6 +5,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { text } from "node:stream/consumers"
 import { assert, describe, it, onTestFinished } from "vitest"
+import { conformance } from "../kit/conformance.ts"
 import { openDatabase } from "../kit/databases.ts"
 import { EventReceiver } from "../kit/EventReceiver.ts"
 import { eventually, freePort, internalToken, mint, Service } from "../kit/Service.ts"
@@ -56,16 +57,6 @@ const startService = async (coreUrl: string, variables: Variables = {}) => {
   return use(Service.start(settings), onTestFinished)
 }
 
-const conformance = async (coreUrl: string) => {
-  const tokens = ["--core-token", coreToken, "--event-token", internalToken]
-  const args = ["src/runtime/cli/Cli.ts", "conformance", "core", "--url", coreUrl, ...tokens, "--json"]
-  const child = spawn(process.execPath, [...args, "--tools-assistant", "1"], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "inherit"]
-  })
-  return JSON.parse(await text(child.stdout)).cases as ReadonlyArray<{ outcome: string; message: string | null }>
-}
-
 const journalOf = (file: string) => fs.existsSync(file) ? fs.readFileSync(file, "utf8").trimEnd().split("\n") : []
 
 it("the service prints the settings that its core needs, in development", async () => {
@@ -92,7 +83,7 @@ for (const file of ["author.ts", "author.py"]) {
   describe.skipIf(file.endsWith(".py") && !hasPython)(`a core of ${file}`, () => {
     it("conforms to the protocol", async () => {
       const { url } = await startCore(file)
-      const cases = await conformance(url)
+      const cases = await conformance(url, coreToken)
       assert.isAtLeast(cases.length, 10)
       assert.deepStrictEqual(cases.filter(({ outcome }) => outcome !== "passed"), [])
     }, 60_000)

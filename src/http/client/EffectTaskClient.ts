@@ -43,7 +43,8 @@ const reconnectSchedule = Schedule.jittered(Backoff.schedule("1 second", "30 sec
 
 /** Whether the service accepts an `Idempotency-Key` on this request, so that a retry is safe. */
 const isIdempotent = ({ method, url }: HttpClientRequest.HttpClientRequest) =>
-  method === "POST" && /\/api\/(tasks(\/[^/]+\/(tool-results|cancel|rerun))?|schedules(\/[^/]+\/trigger)?)$/.test(url)
+  method === "POST" &&
+  /\/api\/(tasks(\/[^/]+\/(tool-results|cancel|stop|rerun))?|schedules(\/[^/]+\/trigger)?)$/.test(url)
 
 const messageOf = (error: unknown): string =>
   Predicate.hasProperty(error, "message") ? String(error.message) : String(error)

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { CoreEvent } from "../../domain/CoreProtocol.ts"
+import { CoreReports } from "../../domain/CoreProtocol.ts"
 import * as Errors from "./Errors.ts"
 import { completedAt, turn, uuid } from "./Examples.ts"
 import * as Files from "./FileSchemas.ts"
@@ -10,7 +10,7 @@ import { Authorization, CoreAuthorization, InternalAuthorization, MetricsAuthori
 import { finish, taskWebhook } from "./OpenApiTransform.ts"
 import { operation } from "./Operation.ts"
 import { TasksGroup } from "./TasksApi.ts"
-import { ReportedView } from "./TaskSchemas.ts"
+import { ReportedEventsView, ReportedView } from "./TaskSchemas.ts"
 import { RevokeBody } from "./TokenSchemas.ts"
 
 class FilesGroup extends HttpApiGroup.make("files").add(
@@ -56,14 +56,16 @@ class FilesGroup extends HttpApiGroup.make("files").add(
 
 class CoreGroup extends HttpApiGroup.make("core").add(
   HttpApiEndpoint.post("report", "/internal/core/events", {
-    payload: CoreEvent,
-    success: ReportedView,
+    payload: CoreReports,
+    success: Schema.Union([ReportedView, ReportedEventsView]),
     error: [...Errors.jsonErrors, Errors.NotFound, Errors.RunConflict]
   }).annotateMerge(
     operation({
       name: "reportCoreEvent",
       summary: "Report an event of a run",
-      description: "For the processing core. After a 409 the core must stop the run.",
+      description:
+        "For the processing core. After a 409 the core must stop the run. `{events: […]}` reports several of any runs at once, in up to 1 MiB: the "
+        + "answer has what became of each.",
       request: {
         task_id: uuid,
         run_id: "019ac5d2-8001-7b10-a5f3-90b1c2d3e4f5",

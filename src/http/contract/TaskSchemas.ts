@@ -256,5 +256,25 @@ export const CanceledTasksView = Schema.Struct({
 
 export const ReportedView = Schema.Struct({
   status: Status,
-  applied: Schema.Boolean.annotate({ description: "False for a repeated event and for one without effect." })
+  applied: Schema.Boolean.annotate({ description: "False for a repeated event and for one without effect." }),
+  next: Schema.optionalKey(Schema.NullOr(Count)).annotate({
+    description:
+      "After appends, and after a turn with `next_append`: the index of the append that is expected. Null when it is not known here: send a turn "
+      + "with `next_append`."
+  })
 }).annotate({ identifier: "ReportedEvent", description: "Status of the task after the event." })
+
+const RefusedEventView = Schema.Struct({
+  message: Schema.String.annotate({ description: "The problem in words." }),
+  code: Schema.String.annotate({ description: "A stable word for the problem." }),
+  status: Schema.Union([Status, Schema.Int]).annotate({
+    description:
+      "With the code `run_superseded` the status of the task: stop the run. Else the status that the answer would have had alone."
+  })
+}).annotate({ identifier: "RefusedEvent", description: "Why an event was refused." })
+
+export const ReportedEventsView = Schema.Struct({
+  results: Schema.Array(Schema.Union([ReportedView, RefusedEventView])).annotate({
+    description: "What became of each event, in their order."
+  })
+}).annotate({ identifier: "ReportedEvents", description: "The answer to several events." })

@@ -308,7 +308,26 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       200: "The task was canceled. Its `error` is the `reason`.",
       409: "The task is not interrupted."
     }
+  })),
+  HttpApiEndpoint.post("stop", "/api/tasks/:uuid/stop", {
+    params: ofTask,
+    payload: Tasks.CancelBody,
+    success: Tasks.CanceledTaskView,
+    error: [...taskErrors, ...Errors.jsonErrors, Errors.Conflict]
+  }).annotateMerge(operation({
+    name: "stopTask",
+    summary: "Stop a task",
+    description:
+      "Cancels a task that has not ended, also while it waits or the core works on it: the core stops. The body is optional.",
+    parameters: [idempotencyKey],
+    isBodyOptional: true,
+    request: { reason: "The user pressed Stop." },
+    response: { uuid, status: "canceled" },
+    responses: {
+      200: "The task was canceled. Its `error` is the `reason`, or `canceled` without one.",
+      409: "The task has ended."
+    }
   }))
 ).middleware(Authorization).annotateMerge(
-  OpenApi.annotations({ description: "Tasks: create, read, submit tool results, cancel." })
+  OpenApi.annotations({ description: "Tasks: create, read, submit tool results, cancel, stop." })
 ) {}

@@ -8,6 +8,8 @@ import { AttemptError } from "../../domain/Webhook.ts"
 import { DisabledReason, EventType, eventTypes, Format, limits } from "../../services/endpoints/Endpoint.ts"
 import { Count, DeliveryView, Moment, Uuid } from "../contract/TaskSchemas.ts"
 
+export const base = "/internal/webhook-endpoints"
+
 const described = <S extends Schema.Top>(schema: S, description: string) => schema.annotate({ description })
 
 const isUnique = Schema.makeFilter(

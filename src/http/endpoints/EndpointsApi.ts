@@ -16,7 +16,7 @@ export const errorCodes: ErrorCodes = {
   too_many_readers: [429, "The node has the maximum number of event streams of endpoints."]
 }
 
-export const base = "/internal/webhook-endpoints"
+const { base } = Views
 
 const ofEndpoint = { id: Schema.String }
 const readErrors = [Errors.NotFound, Errors.ValidationFailed, Errors.ServiceUnavailable] as const

@@ -11,7 +11,8 @@ import { Conflict, Forbidden, invalid, NotFound, TooManyRequests } from "../cont
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { failWith, storeErrors } from "../handlers/ErrorResponses.ts"
 import { audited, CurrentOperator, logged, orUnavailable } from "../OperatorRoutes.ts"
-import { base, EndpointsApi } from "./EndpointsApi.ts"
+import { EndpointsApi } from "./EndpointsApi.ts"
+import { base } from "./EndpointSchemas.ts"
 import * as Views from "./EndpointViews.ts"
 
 const ownErrors = { EndpointNotFound: failWith(NotFound) }

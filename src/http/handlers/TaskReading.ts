@@ -11,6 +11,7 @@ import { format } from "../../domain/Timestamp.ts"
 import { isQueued } from "../../domain/WaitingOn.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
 import { Memory } from "../../services/limits/Memory.ts"
+import { type Form, LiveReading, type Place } from "../../services/live/LiveReading.ts"
 import { RunQueue } from "../../services/store/queue/RunQueue.ts"
 import { type RecordedEvent, type TaskOutline, TaskReads } from "../../services/store/tasks/TaskReads.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
@@ -80,13 +81,14 @@ const render = (uuid: string) => (event: WatchedEvent) =>
     data: JSON.stringify(describe(uuid, event))
   })
 
-/** The last revision that the client received, or -1, which is before the first. */
-const lastEventId = (request: HttpServerRequest.HttpServerRequest) => {
+/** The last revision that the client received, or -1, which is before the first, and where its text ends. */
+const lastEventId = (request: HttpServerRequest.HttpServerRequest, includesText: boolean) => {
   const given = request.headers["last-event-id"]
-  if (given === undefined || given === "") return Effect.succeed(-1)
-  return /^\d{1,9}$/.test(given)
-    ? Effect.succeed(Number(given))
-    : Effect.fail(invalid("Last-Event-ID", "Expected the id of an event of this stream"))
+  if (given === undefined || given === "") return Effect.succeed({ revision: -1, end: 0 })
+  const [, revision, end = 0] = (includesText ? /^(\d{1,9})(?:\.(\d{1,16}))?$/ : /^(\d{1,9})$/).exec(given) ?? []
+  return revision === undefined
+    ? Effect.fail(invalid("Last-Event-ID", "Expected the id of an event of this stream"))
+    : Effect.succeed({ revision: Number(revision), end: Number(end) })
 }
 
 /** Returns a function that finds the field `waiting_on` of tasks by their ids. */
@@ -98,6 +100,23 @@ export const makeWaiting = Effect.map(RunQueue, (queue) =>
   }))
 
 type Waiting = Parameters<typeof TaskView.describeWaiting>[0] & Pick<TaskHead, "uuid">
+/** Where no text precedes, the id is the one of a stream without text. */
+const idOf = ({ end, revision }: Place) => end === 0 ? String(revision) : `${revision}.${end}`
+
+const encodeText: Form<Uint8Array>["text"] = (event, place) =>
+  OpaqueJson.encode(`id: ${idOf(place)}\nevent: text\ndata: ${JSON.stringify(event)}\n\n`)
+
+const idleFrame = OpaqueJson.encode(": keep-alive\n\n")
+
+/** Server-sent events of a task and its text. */
+const formOf = (uuid: string): Form<Uint8Array> => ({
+  text: encodeText,
+  event: (event, place) =>
+    OpaqueJson.encode(
+      `id: ${idOf(place)}\nevent: ${nameOf(event)}\ndata: ${JSON.stringify(describe(uuid, event))}\n\n`
+    ),
+  idle: idleFrame
+})
 
 /** Returns a function that renders a task with the fields that `include` adds. */
 const makeRender = <A>(
@@ -158,6 +177,7 @@ export const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const queue = yield* RunQueue
   const watch = yield* TaskWatch
+  const live = yield* LiveReading
   const toPieces = yield* makeRender(TaskView.toPieces)
   const links = yield* TaskLinks
   const complete = yield* makeComplete
@@ -210,18 +230,22 @@ export const make = Effect.gen(function*() {
       const { principal } = yield* CurrentCaller
       const { ended } = yield* CurrentToken
       const task = yield* tasks.getHead(principal, uuid)
-      const { includesText } = yield* Effect.fromResult(decodeEventsQuery(yield* HttpServerRequest.ParsedSearchParams))
-      const after = yield* lastEventId(request)
-      // 204 makes a client that reconnects automatically stop: no event follows.
-      if (isTerminal(task.status) && after >= task.revision) return HttpServerResponse.empty({ status: 204 })
-      const recorded = yield* watch.events(task, after, includesText)
-      const text = Stream.succeed(Sse.encoder.write(reconnectAfter)).pipe(
-        Stream.concat(Stream.map(recorded, render(uuid))),
-        Stream.merge(keepAlive, { haltStrategy: "left" }),
-        // A stream must not outlive the token that opened it.
-        Stream.interruptWhen(ended),
-        Stream.encodeText
+      const { includesText, includesTurn } = yield* Effect.fromResult(
+        decodeEventsQuery(yield* HttpServerRequest.ParsedSearchParams)
       )
+      const after = yield* lastEventId(request, includesText)
+      // 204 makes a client that reconnects automatically stop: no event follows.
+      if (isTerminal(task.status) && after.revision >= task.revision) return HttpServerResponse.empty({ status: 204 })
+      const beginning = Stream.succeed(Sse.encoder.write(reconnectAfter))
+      const bytes = includesText
+        ? Stream.concat(Stream.encodeText(beginning), yield* live.read(task, after, formOf(uuid), includesTurn))
+        : beginning.pipe(
+          Stream.concat(Stream.map(yield* watch.events(task, after.revision, includesTurn), render(uuid))),
+          Stream.merge(keepAlive, { haltStrategy: "left" }),
+          Stream.encodeText
+        )
+      // A stream must not outlive the token that opened it.
+      const text = Stream.interruptWhen(bytes, ended)
       return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : text, {
         contentType: "text/event-stream",
         headers: { "cache-control": "no-store", "x-accel-buffering": "no" }

@@ -2,6 +2,7 @@
 import { Effect, Layer, Record, type Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Failure from "../../domain/Failure.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
@@ -132,6 +133,12 @@ const makeOperations = Effect.gen(function*() {
       yield* tasks.withdraw(task, body.reason, actor)
       return { isReplay: false, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
+    stop: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
+      const task = yield* tasks.getHead(yield* principal, uuid)
+      const { body, claim } = yield* receive(Bodies.cancel)
+      const { isReplay } = yield* tasks.stop(task, body.reason ?? Failure.withdrawn, claim)
+      return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
+    }),
     delete: Effect.fnUntraced(function*<E, R>({ principal, uuid }: Pick<Call<E, R>, "principal" | "uuid">) {
       yield* tasks.delete(yield* tasks.getHead(yield* principal, uuid))
     }),
@@ -192,6 +199,14 @@ const makeRest = Effect.gen(function*() {
         Effect.catchTags({ ...changeErrors, ToolResultsMismatch: (error) => Effect.fail(mismatch(error)) })
       ),
     cancel: (given: Given) => Effect.map(operations.cancel(callOf(given)), ok).pipe(Effect.catchTags(changeErrors)),
+    stop: (given: Given) =>
+      Effect.map(operations.stop(callOf(given)), ok).pipe(
+        Effect.catchTags({
+          ...taskErrors,
+          IdempotencyKeyReused: changeErrors.IdempotencyKeyReused,
+          TaskHasEnded: failWith(Conflict)
+        })
+      ),
     delete: ({ params: { uuid } }: Pick<Given, "params">) =>
       operations.delete({ principal, uuid }).pipe(
         Effect.catchTags({ ...taskErrors, TaskNotEnded: failWith(Conflict) })
@@ -218,6 +233,7 @@ export const layer = Group.layer(Effect.gen(function*() {
       .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
       .handleRaw("submitToolResults", tasks.submitToolResults)
       .handleRaw("cancel", tasks.cancel)
+      .handleRaw("stop", tasks.stop)
       .handle("cancelInterrupted", tasks.cancelInterrupted))
 }))
 

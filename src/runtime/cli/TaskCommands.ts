@@ -263,7 +263,7 @@ const cancel = Command.make(
       const canceled = yield* call((client, signal) => client.tasks.cancel(uuid.value, { ...options, signal })).pipe(
         Effect.mapError((error) =>
           /^The task is (pending|processing)/.test(error.message)
-            ? failed(`${error.message} An operator can cancel it: async-task-service tasks cancel ${uuid.value}`)
+            ? failed(`${error.message} To end it anyway: async-task-service stop ${uuid.value}`)
             : error
         )
       )
@@ -284,6 +284,18 @@ const cancel = Command.make(
   described("Cancel one interrupted task or all of them", "cancel $UUID --reason 'No longer needed'")
 )
 
+const stop = Command.make(
+  "stop",
+  { uuid, reason: optionalText("reason", "Reason, which becomes the task's error").pipe(Flag.withAlias("r")) },
+  Effect.fnUntraced(function*({ reason, uuid }) {
+    const options = Option.match(reason, { onNone: () => ({}), onSome: (text) => ({ reason: text }) })
+    yield* print(
+      yield* call((client, signal) => client.tasks.stop(uuid, { ...options, signal })),
+      ({ status }) => status
+    )
+  })
+).pipe(described("Stop a task that has not ended, also while the core works on it", "stop $UUID"))
+
 const remove = Command.make("delete", { uuid }, ({ uuid }) =>
   Effect.flatMap(
     call((client, signal) => client.tasks.delete(uuid, { signal })),
@@ -298,5 +310,6 @@ export const commands = [
   watch,
   submitResults,
   cancel,
+  stop,
   remove
 ] as const

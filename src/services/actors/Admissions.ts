@@ -5,13 +5,14 @@
  */
 import { Duration, Effect, Layer } from "effect"
 import type { TaskHead } from "../../domain/Task.ts"
-import { fromMicros, monotonicMillis, now } from "../../domain/Timestamp.ts"
+import { fromMicros, monotonicMillis, now, plus } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import { resumedClass, RunQueue } from "../store/queue/RunQueue.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import * as Worker from "../timing/Worker.ts"
 import { TaskActors } from "./TaskActors.ts"
 
@@ -24,6 +25,12 @@ const wholeInterval = 1000
 
 const classes = resumedClass + 1
 const lowest = Array.from({ length: classes }, () => 0)
+
+/** The creation of the task, or the answer that resumed it. */
+const waitingSince = ({ deadline, lastEventAt, maxExecutionTime, status }: TaskHead) =>
+  status === "pending" || lastEventAt === null
+    ? plus(deadline, Duration.negate(Duration.seconds(maxExecutionTime)))
+    : lastEventAt
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const queue = yield* RunQueue
@@ -59,6 +66,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     floor = next.floor
     servedAt = [...next.servedAt]
     if (isWhole && outcome !== "busy") searchedWholeAt = millis
+    for (const head of heads) Metrics.queueWait.record((at - waitingSince(head)) / 1_000_000)
     yield* Effect.forEach(heads, begin, { discard: true })
     switch (outcome) {
       case "busy":

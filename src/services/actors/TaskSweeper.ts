@@ -10,9 +10,11 @@ import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient } from "../core/CoreClient.ts"
 import { lookInterval } from "../core/CoreReach.ts"
+import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
+import { RunQueue } from "../store/queue/RunQueue.ts"
 import { visibilityLag } from "../store/revocations/RevocationRepository.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import { TaskScans } from "../store/tasks/TaskScans.ts"
@@ -111,8 +113,14 @@ const makeWalk = Effect.gen(function*() {
   const core = yield* CoreClient
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
+  const queue = yield* RunQueue
+  const { isLimited } = yield* CoreBusy
   const { sweepInterval } = yield* Settings
   const scope = yield* Effect.scope
+
+  /** Runs that began before there was a limit count too. */
+  const countMissing = (heads: ReadonlyArray<TaskHead>) =>
+    queue.count(heads.flatMap(({ room, status, uuid }) => room === null && status !== "interrupted" ? [uuid] : []))
 
   /** Starts missing actors for a page of tasks of this node. */
   const startMissing = Effect.fnUntraced(
@@ -120,6 +128,7 @@ const makeWalk = Effect.gen(function*() {
       const shards = ownership.shards()
       const heads = shards?.length === 0 ? [] : yield* find(after, page, shards)
       yield* Effect.forEach(heads, actors.ensure, { discard: true })
+      if (isLimited) yield* countMissing(heads)
       return { heads, next: heads.length === page ? heads.at(-1)?.uuid : undefined }
     }
   )

@@ -9,6 +9,7 @@ import { TaskId, TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { array, hidden, micros, moment, query } from "../store/sql/Queries.ts"
 import { type AttemptOutcome, type ClaimRequest, largeBody, provenShare } from "../store/webhooks/WebhookStore.ts"
+import * as ScanFloor from "../timing/ScanFloor.ts"
 import { DisabledReason, Format, giveUpAfter, limits, SealedSecrets } from "./Endpoint.ts"
 
 const { bool, float8, int4, text, uuid } = PgTypes.OID
@@ -62,7 +63,7 @@ export const claim = query(
     SELECT * FROM unnest($16::text[], $17::float8[]) AS f (id, since)
   ), known AS (
     SELECT w.*, coalesce(o.is_proven, w.is_proven) AS proven, o.permits AS known_permits, users.permits AS user_permits,
-      users.unproven AS user_unproven, ${moment("coalesce(f.since, 0)")} AS since
+      users.unproven AS user_unproven, ${moment("greatest(f.since, $18::float8)")} AS since
     FROM webhook_endpoints w LEFT JOIN origins o ON o.origin = w.origin LEFT JOIN users ON users.id = w.id
       LEFT JOIN floors f ON f.id = w.id
     WHERE w.url IS NOT NULL AND w.disabled_at IS NULL
@@ -121,7 +122,7 @@ export const claim = query(
 )
 
 export const bindClaim = (
-  { at, leases, limit, lostBefore, permits }: ClaimRequest,
+  { at, from = ScanFloor.lowest, leases, limit, lostBefore, permits }: ClaimRequest,
   floors: ReadonlyMap<string, Timestamp>
 ) => {
   const { byOrigin, byUser, ofProven, ofUnproven, ofUser, unproven } = permits
@@ -144,7 +145,8 @@ export const bindClaim = (
     unproven,
     array(leases.map((lease) => Duration.toSeconds(lease)), float8),
     array([...floors.keys()], text),
-    array([...floors.values()], float8)
+    array([...floors.values()], float8),
+    from
   ]
 }
 

@@ -54,8 +54,8 @@ export interface Options {
 }
 
 export class EndpointOutbox extends Context.Service<EndpointOutbox, {
-  /** A delivery may be due, or an event may be read. */
-  readonly wake: () => void
+  /** A delivery that is due since a moment may have been committed, or an event to read; by default since any. */
+  readonly wake: (since?: Timestamp) => void
   /** Completes at the next `wake`. */
   readonly next: () => Effect.Effect<void>
   /** One attempt to send a sample, now. */
@@ -189,8 +189,11 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const headersOf = yield* makeHeadersOf(options.source)
 
   const pending = Latch.makeUnsafe()
+  const floor = ScanFloor.make()
   let signal = Latch.makeUnsafe()
-  const wake = () => {
+  const wake = (since = ScanFloor.lowest) => {
+    floor.lower(since)
+    store.outbox.committed(since)
     pending.openUnsafe()
     const before = signal
     signal = Latch.makeUnsafe()
@@ -198,8 +201,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
   }
   yield* changes.relay((_, head) => {
     if (head !== undefined && !eventStatuses.includes(head.status)) return
-    store.outbox.committed(head?.lastEventAt ?? ScanFloor.lowest)
-    wake()
+    wake(head?.lastEventAt ?? undefined)
   })
 
   const outbox: Outbox<EndpointDelivery> = {
@@ -217,7 +219,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     delays: yield* delaysOf(delays),
     metrics: { attempted: Metrics.attempts.record, late: Metrics.lateness.record, abandoned: Metrics.abandoned.add }
   }
-  const { drain } = yield* dispatch(outbox, bounds, { pending, floor: ScanFloor.make() })
+  const { drain } = yield* dispatch(outbox, bounds, { pending, floor })
   yield* Effect.addFinalizer(() => drain)
 
   const interval = Duration.clamp(Duration.divideUnsafe(options.retention, 10), {

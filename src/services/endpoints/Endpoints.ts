@@ -131,7 +131,9 @@ const makeRegistry = Effect.gen(function*() {
     const hasMore = yield* resumeSome
     outbox.wake()
     if (!hasMore) return
-    const rest = Effect.repeat(Effect.tap(resumeSome, () => Effect.sync(outbox.wake)), { while: (more) => more })
+    const rest = Effect.repeat(Effect.tap(resumeSome, () => Effect.sync(() => outbox.wake())), {
+      while: (more) => more
+    })
     yield* Effect.forkIn(Effect.ignore(rest), scope)
   })
 

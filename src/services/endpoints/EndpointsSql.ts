@@ -385,7 +385,12 @@ const outboxOf = Effect.gen(function*() {
           ? []
           : [{ ...Struct.omit(row, ["endpointId", "oldest", "hasMore"]), sub: row.endpointId, claimedAt: request.at }]
       )
-      return { deliveries, hasMore: claimed[0]?.hasMore ?? false, oldest: request.at }
+      const found = [...oldest.values()].flatMap((at) => at ?? [])
+      return {
+        deliveries,
+        hasMore: claimed[0]?.hasMore ?? false,
+        oldest: found.reduce((one, other) => other < one ? other : one, request.at)
+      }
     }),
     oldestDue: () => Effect.succeed(null),
     body: ({ revision, sub, taskId }) =>
@@ -437,7 +442,6 @@ export const layer = Layer.effect(
         updates.set(key, statement)
         const becomes = disabled === undefined ? "kept" : disabled ?? "enabled"
         const found = yield* first(statement, [id, at, becomes, ...changed.map((field) => values[field])])
-        if (disabled === null) outbox.committed(Timestamp.make(0))
         return Option.map(found, endpointOf)
       }),
       dropPending: (id, before, limit) => queries.count(dropPending, [id, before, limit]),
@@ -452,13 +456,9 @@ export const layer = Layer.effect(
       delivery: ({ endpointId, revision, taskId }) =>
         Effect.map(first(delivery, [endpointId, taskId, revision]), Option.map(deliveryOf)),
       redeliver: ({ endpointId, revision, taskId }, at) =>
-        Effect.map(queries.count(redeliver, [endpointId, taskId, revision, at]), (count) => {
-          outbox.committed(at)
-          return count > 0
-        }),
+        Effect.map(queries.count(redeliver, [endpointId, taskId, revision, at]), (count) => count > 0),
       replay: Effect.fnUntraced(function*(id, { failedOnly, from, to }, at, limit) {
         const [found] = yield* rows(replay, [id, from, to, failedOnly, at, limit])
-        outbox.committed(at)
         const { enqueued = 0, matched = 0 } = found ?? {}
         return { enqueued, left: matched - enqueued }
       }),

@@ -39,7 +39,7 @@ const keyTtl = Duration.days(40)
 const keptFor = Duration.days(90)
 const deletionInterval = Duration.hours(1)
 
-/** What a new task differs in from a rerun of the user: it leaves one slot free, and those of users come first. */
+/** What a new task differs in from a rerun of the user: it leaves one slot free, and goes behind what users wait for. */
 const rerunFields = { sparedSlots: 1, priority: 3 }
 
 /** Who cancels, as events of tasks have it. */

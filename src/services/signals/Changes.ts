@@ -41,6 +41,9 @@ export class Changes extends Context.Service<Changes, {
   /** Calls `send` with every change that is published here, to forward it to other nodes for example. */
   readonly relay: (send: (uuid: TaskId, head?: TaskHead) => void) => Effect.Effect<void, never, Scope.Scope>
 
+  /** Calls `see` with every change that is published or received here, with its head if this node has committed it. */
+  readonly observe: (see: (uuid: TaskId, head?: TaskHead) => void) => Effect.Effect<void, never, Scope.Scope>
+
   /**
    * Subscribes a request, as a long poll or an event stream, while the scope is open. The inner effect completes at the next signal;
    * those since the last await count as one. When the node drains, it completes immediately. A change with a head for which
@@ -90,11 +93,14 @@ const make = Effect.gen(function*() {
     // "changed" says nothing that a wake before it does not.
     if (why !== "changed" || Queue.sizeUnsafe(wakes) === 0) Queue.offerUnsafe(wakes, isDraining ? "draining" : why)
   }
-  const notify = (uuid: TaskId, head?: TaskHead) =>
+  const observers = new Set<(uuid: TaskId, head?: TaskHead) => void>()
+  const notify = (uuid: TaskId, head?: TaskHead) => {
+    observers.forEach((see) => see(uuid, head))
     subscribers.get(uuid)?.forEach((subscriber) => {
       if (head === undefined) wake(subscriber, "changed")
       else if (subscriber.isEnough(head)) wake(subscriber, "enough")
     })
+  }
 
   const subscribe: Changes["Service"]["subscribe"] = Effect.fnUntraced(
     function*(uuid, sub, isEnough = Function.constTrue) {
@@ -142,6 +148,11 @@ const make = Effect.gen(function*() {
       Effect.acquireRelease(
         Effect.sync(() => void relays.add(send)),
         () => Effect.sync(() => void relays.delete(send))
+      ),
+    observe: (see) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void observers.add(see)),
+        () => Effect.sync(() => void observers.delete(see))
       ),
     subscribe,
     checkLimit: (sub) =>

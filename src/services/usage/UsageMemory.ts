@@ -69,9 +69,9 @@ const consumedBy = (events: ReadonlyArray<EventRow>) => {
   let tokens: Tokens | null = null
   let reported: Tokens | null = null
   let micros = 0
-  for (const [index, { occurredAt, report, status }] of events.entries()) {
+  for (const [index, { occurredAt, report, startedAt = occurredAt, status }] of events.entries()) {
     reported = decodeReport(report)?.tokens ?? reported
-    if (status === "processing") micros += (events[index + 1]?.occurredAt ?? occurredAt) - occurredAt
+    if (status === "processing") micros += (events[index + 1]?.occurredAt ?? startedAt) - startedAt
     const endsLeg = status === "interrupted" || index === events.length - 1
     if (endsLeg && reported !== null) tokens = sum(tokens ?? noTokens, difference(reported, tokens ?? noTokens))
   }

@@ -34,14 +34,14 @@ const keyColumns = ["sub", "hour", "assistant_id", "model"]
 const kinds = ["input", "output", "total", "cached", "reasoning"] as const satisfies ReadonlyArray<keyof Tokens>
 
 /**
- * The legs of a task up to a revision, which events alone tell. A leg ends with an interrupt; `later` counts the legs after it. Reports are
+ * The legs of a task up to a revision, which events alone tell. A resumed run that waited in the queue has begun when it left it. A leg ends with an interrupt; `later` counts the legs after it. Reports are
  * cumulative for the task, and what a leg reported last counts.
  */
 const legsOf = (task: string, revision: string) =>
   `SELECT later, (array_agg(report -> 'tokens' ORDER BY revision DESC) FILTER (WHERE report -> 'tokens' IS NOT NULL))[1] AS tokens,
-    sum(next_at - occurred_at) FILTER (WHERE status = 'processing') AS active
+    sum(next_at - coalesce(started_at, occurred_at)) FILTER (WHERE status = 'processing') AS active
   FROM (
-    SELECT revision, status, report, occurred_at, lag(occurred_at) OVER backwards AS next_at,
+    SELECT revision, status, report, occurred_at, started_at, lag(occurred_at) OVER backwards AS next_at,
       count(*) FILTER (WHERE status = 'interrupted' AND revision < ${revision}) OVER backwards AS later
     FROM task_events WHERE task_uuid = ${task} AND revision <= ${revision}
     WINDOW backwards AS (ORDER BY revision DESC ROWS UNBOUNDED PRECEDING)
@@ -147,7 +147,7 @@ export const tables: Tables = {
       tokens bigint[],
       PRIMARY KEY (booked_at, task_uuid, revision)
     )`
-  ]],
+  ], []],
   onEvents
 }
 

@@ -154,6 +154,40 @@ describe("createTestService", () => {
     await service.close()
   })
 
+  it("lets tasks wait while the core has no room, for long and in order", async () => {
+    const service = await createTestService()
+    const { tasks } = service.client("ann")
+    service.core.limit(1)
+    const uuids = [(await tasks.create(question)).uuid]
+    for (let count = 0; count < 2; count++) uuids.push((await tasks.create(question)).uuid)
+    const statuses = () => Promise.all(uuids.map(async (uuid) => (await tasks.get(uuid)).status))
+    await service.advance("1 hour")
+    assert.deepStrictEqual(await statuses(), ["processing", "pending", "pending"])
+    await service.core.complete(uuids[0]!, "done")
+    await service.advance("10 seconds")
+    assert.deepStrictEqual(await statuses(), ["completed", "processing", "pending"])
+    service.core.limit(10)
+    await service.advance("10 seconds")
+    assert.deepStrictEqual(await statuses(), ["completed", "processing", "processing"])
+    service.core.behave("busy")
+    const { uuid } = await tasks.create({ ...question, max_execution_time: 600 })
+    await service.advance("9 minutes")
+    assert.strictEqual((await tasks.get(uuid)).status, "pending")
+    await service.advance("1 minute")
+    assert.strictEqual((await tasks.get(uuid)).error, "Task exceeded maximum execution time (600s)")
+    await service.close()
+  })
+
+  it("gives the core no more runs than CORE_RUNS", async () => {
+    const service = await createTestService({ coreRuns: 1 })
+    const { tasks } = service.client("ann")
+    const [{ uuid }, { uuid: other }] = [await tasks.create(question), await tasks.create(question)]
+    await service.core.interrupt(uuid, { look: {} })
+    await service.advance("1 second")
+    assert.deepStrictEqual((await service.core.runs()).map(({ taskId }) => taskId), [uuid, other])
+    await service.close()
+  })
+
   it("uploads and downloads by the rules of files", async () => {
     const service = await createTestService()
     const { files, tasks } = service.client("ann")

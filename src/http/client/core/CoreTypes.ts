@@ -24,6 +24,8 @@ export interface Run {
   readonly prompt: string
   /** The conversation so far, oldest first. */
   readonly turns: ReadonlyArray<JsonObject>
+  /** The texts of the conversation and of the input, as models take them. */
+  readonly messages: ReadonlyArray<{ readonly role: "system" | "user" | "assistant"; readonly content: string }>
   readonly clientTools: ReadonlyArray<ClientTool>
   readonly llmModelId: number | null
   readonly imageGeneratorId: number | null

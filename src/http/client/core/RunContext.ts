@@ -25,7 +25,20 @@ export interface StartRun {
 }
 
 const promptOf = (input: ReadonlyArray<InputItem>): string =>
-  input.flatMap((item) => item.type === "text" ? [item.text] : []).join("\n\n")
+  input.flatMap((item) => item.type === "text" && typeof item.text === "string" ? [item.text] : []).join("\n\n")
+
+/** The text of a message, whose content is a text or parts. */
+const textOf = (content: unknown): string =>
+  typeof content === "string" ? content : Array.isArray(content) ? promptOf(content) : ""
+
+const roles: ReadonlySet<unknown> = new Set(["system", "user", "assistant"])
+
+/** Without calls of tools and their results: models refuse one without the other. */
+const modelMessagesOf = ({ input = [], turns = [] }: StartRun) =>
+  [...turns, { role: "user", content: input }].flatMap(({ content, role }) => {
+    const text = textOf(content)
+    return roles.has(role) && text !== "" ? [{ role, content: text } as Run["messages"][number]] : []
+  })
 
 /** The conversation up to the answer, as a later task continues it. */
 export const messagesOf = ({ input = [], turns = [] }: StartRun): ReadonlyArray<object> => [
@@ -87,6 +100,7 @@ export const makeRun = (
     input,
     prompt: promptOf(input),
     turns: body.turns ?? [],
+    messages: modelMessagesOf(body),
     clientTools: body.client_tools ?? [],
     llmModelId: body.llm_model_id ?? null,
     imageGeneratorId: body.image_generator_id ?? null,

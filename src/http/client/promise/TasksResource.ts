@@ -133,6 +133,11 @@ export class TasksResource {
     return this.#transport.json(idempotent(pathOf(uuid, "/cancel"), reason === undefined ? {} : { reason }, options))
   }
 
+  /** Cancels a task that has not ended, also while the core works on it: the work stops. */
+  stop(uuid: string, { reason, ...options }: CallOptions & { readonly reason?: string } = {}): Promise<CanceledTask> {
+    return this.#transport.json(idempotent(pathOf(uuid, "/stop"), reason === undefined ? {} : { reason }, options))
+  }
+
   /** Deletes a task that has ended. Its pending webhooks are not sent. */
   delete(uuid: string, options: CallOptions = {}): Promise<void> {
     return this.#transport.send({ ...options, method: "DELETE", path: pathOf(uuid) })

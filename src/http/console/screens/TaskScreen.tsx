@@ -33,14 +33,14 @@ const Cancel = ({ onClose, onDone, uuid }: {
   readonly onClose: () => void
 }) => {
   const cancel = async (options: { readonly reason?: string }) => {
-    await client.tasks.cancel(uuid, options)
+    await client.tasks.stop(uuid, options)
     notify("Task canceled")
     active.refresh()
     onDone()
   }
   return (
     <CancelTask onCancel={cancel} onClose={onClose}>
-      Its tool calls are not answered, and it ends as canceled.
+      The assistant stops its work, and the task ends as canceled.
     </CancelTask>
   )
 }
@@ -208,10 +208,9 @@ const Actions = ({ onCancel, onDelete, task }: {
     {task.status !== "completed" || task.request != null
       ? null
       : <a class="button" href={href(`/new?after=${task.uuid}`)}>Continue</a>}
-    {task.status !== "interrupted"
-      ? null
+    {isTerminal(task)
+      ? <button type="button" class="button danger" onClick={onDelete}>Delete…</button>
       : <button type="button" class="button danger" onClick={onCancel}>Cancel…</button>}
-    {isTerminal(task) ? <button type="button" class="button danger" onClick={onDelete}>Delete…</button> : null}
   </>
 )
 

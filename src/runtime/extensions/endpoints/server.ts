@@ -1,7 +1,8 @@
 /** Webhook endpoints, and how they join the service. */
 import { Duration, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { base, EndpointsApi, EndpointsGroup, errorCodes } from "../../../http/endpoints/EndpointsApi.ts"
+import { EndpointsApi, EndpointsGroup, errorCodes } from "../../../http/endpoints/EndpointsApi.ts"
+import { base } from "../../../http/endpoints/EndpointSchemas.ts"
 import * as Handlers from "../../../http/endpoints/EndpointsHandlers.ts"
 import { EndpointsRpc } from "../../../http/endpoints/EndpointsRpc.ts"
 import * as RpcHandlers from "../../../http/endpoints/EndpointsRpcHandlers.ts"

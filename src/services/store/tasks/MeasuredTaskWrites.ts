@@ -48,14 +48,15 @@ type LogFailure = Effect.Success<typeof makeFailureLog>
 
 const measured = (writes: TaskWrites["Service"], logFailure: LogFailure): TaskWrites["Service"] => ({
   ...writes,
-  create: (task, maxActive, claim) =>
-    Effect.tap(writes.create(task, maxActive, claim), ({ isReplay, taskId }) => {
+  create: (...call) =>
+    Effect.tap(writes.create(...call), ({ isReplay, taskId }) => {
       if (isReplay) return Effect.void
       count("Created", "pending")
       return TaskTraces.begin(taskId)
     }),
-  commit: (uuid, event, at, fence, claim) =>
-    Effect.tap(writes.commit(uuid, event, at, fence, claim), (outcome) => {
+  commit: (...call) =>
+    Effect.tap(writes.commit(...call), (outcome) => {
+      const [uuid, event] = call
       if (outcome._tag !== "Applied") return TaskTraces.join(uuid)
       const { head, recordedAcceptance } = outcome
       if (recordedAcceptance) count("Accepted", "processing")

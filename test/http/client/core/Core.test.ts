@@ -83,6 +83,7 @@ describe("the run", () => {
       input: body.input as Run["input"],
       prompt: "One\n\nTwo",
       turns: [{ role: "user", content: "before" }],
+      messages: [{ role: "user", content: "before" }, { role: "user", content: "One\n\nTwo" }],
       clientTools: [{ type: "function", name: "look" }],
       llmModelId: 7,
       imageGeneratorId: null,

@@ -101,6 +101,7 @@ class Events:
         self._token = token
         self._lock = threading.Lock()
         self._idle: Dict[Tuple[str, str], List[http.client.HTTPConnection]] = {}
+        self._is_closed = False
         self._ssl: Optional[ssl.SSLContext] = None
         #: Whether the last attempt failed: an outage is logged once.
         self._is_failing = False
@@ -126,6 +127,14 @@ class Events:
             stopped.wait(max(backoff(attempt, 0.1, 5), min(retry_after, _max_retry_after)))
             attempt += 1
         return None
+
+    def close(self) -> None:
+        """Keeps no connection any more."""
+        with self._lock:
+            self._is_closed = True
+            for connections in self._idle.values():
+                while connections:
+                    connections.pop().close()
 
     def _connect(self, scheme: str, authority: str) -> http.client.HTTPConnection:
         if scheme == "https":
@@ -157,7 +166,7 @@ class Events:
             else:
                 with self._lock:
                     kept = self._idle.setdefault(key, [])
-                    if len(kept) < _idle_connections:
+                    if len(kept) < _idle_connections and not self._is_closed:
                         kept.append(connection)
                     else:
                         connection.close()

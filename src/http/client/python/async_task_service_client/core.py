@@ -65,6 +65,20 @@ _retry_after = {"full": 1, "draining": 5}
 _stop_grace = 30
 
 
+def _text_of(content: Any) -> str:
+    """The text of a message, whose content is a text or parts."""
+    if isinstance(content, str):
+        return content
+    parts = [part for part in content or [] if isinstance(part, dict) and part.get("type") == "text"]
+    return "\n\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+
+
+def _model_messages_of(conversation: Sequence[JsonObject]) -> List[Dict[str, str]]:
+    """Without calls of tools and their results: models refuse one without the other."""
+    found = [{"role": one.get("role", ""), "content": _text_of(one.get("content"))} for one in conversation]
+    return [one for one in found if one["role"] in ("system", "user", "assistant") and one["content"]]
+
+
 class RunFiles:
     """The files of the task's user."""
 
@@ -102,9 +116,11 @@ class Run:
         self.assistant_id: int = body.get("assistant_id") or 0
         self.input: List[JsonObject] = body.get("input") or []
         #: The texts of the input, joined by blank lines.
-        self.prompt = "\n\n".join(item["text"] for item in self.input if item.get("type") == "text")
+        self.prompt = _text_of(self.input)
         #: The conversation so far, oldest first.
         self.turns: List[JsonObject] = body.get("turns") or []
+        #: The texts of the conversation and of the input, as models take them.
+        self.messages = _model_messages_of([*self.turns, {"role": "user", "content": self.input}])
         self.client_tools: List[JsonObject] = body.get("client_tools") or []
         self.llm_model_id: Optional[int] = body.get("llm_model_id")
         self.image_generator_id: Optional[int] = body.get("image_generator_id")
@@ -275,6 +291,7 @@ class Core:
         for entry in left:
             entry.signal._abort("shutdown")
         self._wait(1)
+        self._events.close()
 
     def _wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds

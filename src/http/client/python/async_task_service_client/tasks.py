@@ -130,6 +130,12 @@ class TasksResource:
         canceled: CanceledTask = self._transport.json(idempotent(_path(uuid, "/cancel"), body, idempotency_key))
         return canceled
 
+    def stop(self, uuid: str, *, reason: Optional[str] = None, idempotency_key: Optional[str] = None) -> CanceledTask:
+        """Cancels a task that has not ended, also while the core works on it: the work stops."""
+        body = {} if reason is None else {"reason": reason}
+        canceled: CanceledTask = self._transport.json(idempotent(_path(uuid, "/stop"), body, idempotency_key))
+        return canceled
+
     def cancel_interrupted(self) -> CanceledTasks:
         """Cancels all of the caller's interrupted tasks."""
         canceled: CanceledTasks = self._transport.json(Call("POST", "/api/tasks/cancel-interrupted"))
