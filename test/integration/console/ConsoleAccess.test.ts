@@ -28,6 +28,9 @@ const operatorAddressesOf = ({ completed, failed, interrupted }: ExampleTasks): 
   "/ops/webhooks?state=failed",
   "/ops/cluster",
   "/ops/revocations",
+  "/ops/bulk",
+  "/ops/audit",
+  "/ops/users/mallory",
   "/ops/nowhere"
 ]
 
