@@ -1,7 +1,10 @@
 /** Who or what ended a task, as the actor of its last event says (`TaskChange`). */
+import { Effect, Option } from "effect"
 import { isTerminal } from "../../domain/Task.ts"
-import type { Timestamp } from "../../domain/Timestamp.ts"
-import type { RecordedEvent } from "../store/tasks/TaskReads.ts"
+import { format, type Timestamp } from "../../domain/Timestamp.ts"
+import type { TaskLink } from "../Extensions.ts"
+import { make as makeQueries, micros, query } from "../store/sql/Queries.ts"
+import { RecordedEvent } from "../store/tasks/TaskReads.ts"
 
 export interface EndedBy {
   /** `user`, `operator`, `rpc`, `core`, or what passed: `time_limit`, `acceptance_timeout`, `revocation`. */
@@ -13,9 +16,25 @@ export interface EndedBy {
 }
 
 /** Null while the task has not ended. */
-export const of = (event: RecordedEvent | undefined): EndedBy | null => {
+export const of = (event: Pick<RecordedEvent, "status" | "actor" | "occurredAt"> | undefined): EndedBy | null => {
   if (event === undefined || !isTerminal(event.status)) return null
   const [, by = "core", name = null, bulkId = null] =
     /^([a-z_]+)(?::(.*?)(?: bulk:([0-9a-f-]{36}))?)?$/s.exec(event.actor ?? "core") ?? []
   return { by, name, bulkId, at: event.occurredAt }
 }
+
+const last = query(
+  RecordedEvent,
+  `SELECT revision, type, status, ${micros("occurred_at")} AS "occurredAt", actor FROM task_events
+  WHERE task_uuid = $1::uuid ORDER BY revision DESC LIMIT 1`
+)
+
+/** `GET /api/tasks/{uuid}?include=ended_by`: users do not learn the names of operators. */
+export const link = Effect.map(makeQueries, ({ first }): TaskLink => ({
+  name: "ended_by",
+  describe: (uuid) =>
+    Effect.map(first(last, [uuid]), (event) => {
+      const ended = of(Option.getOrUndefined(event))
+      return ended === null ? null : { by: ended.by, at: format(ended.at) }
+    })
+}))

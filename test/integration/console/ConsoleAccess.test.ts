@@ -29,6 +29,9 @@ const operatorAddressesOf = ({ completed, failed, interrupted }: ExampleTasks): 
   "/ops/queue",
   "/ops/cluster",
   "/ops/revocations",
+  "/ops/bulk",
+  "/ops/audit",
+  "/ops/users/mallory",
   "/ops/nowhere"
 ]
 

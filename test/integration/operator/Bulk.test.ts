@@ -107,6 +107,10 @@ describe("a bulk action", () => {
     assert.strictEqual(body.ended_by.by, "operator")
     assert.strictEqual(body.ended_by.name, "ana")
     assert.strictEqual(body.ended_by.bulk_id, id)
+    const path = `/api/tasks/${tasks[1]!.uuid}`
+    const { body: own } = await service.call("GET", `${path}?include=ended_by`, await mint("canceled"))
+    assert.deepStrictEqual(own.ended_by, { by: "operator", at: body.ended_by.at })
+    assert.notProperty((await service.call("GET", path, await mint("canceled"))).body, "ended_by")
     for (const { run } of tasks.slice(0, 4)) await system.core.stopped(run)
     const lines = (await get(`/audit?task=${tasks[1]!.uuid}`)).body.data
     assert.deepStrictEqual(

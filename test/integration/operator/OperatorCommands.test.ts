@@ -45,6 +45,31 @@ describe("the commands of operators", () => {
     assert.match((await run("tasks", "list", "--status", "nonsense")).err, /status: Expected one of/)
   })
 
+  it("change many tasks, show and erase a user, and list the audit", async () => {
+    const { uuid } = await json("create", "What is 6 * 7?")
+    await run("watch", uuid)
+    const { matched, sample } = await json("bulk", "start", "delete", "--ids", uuid, "--dry-run")
+    assert.deepStrictEqual([matched, sample[0].uuid], [1, uuid])
+    assert.match(
+      (await run("bulk", "start", "cancel", "--status", "failed")).err,
+      /filter\.status: Expected tasks that have not ended/
+    )
+    const done = await json("bulk", "start", "delete", "--ids", uuid, "--reason", "a test", "--wait")
+    assert.deepStrictEqual([done.state, done.done, done.reason], ["done", 1, "a test"])
+    assert.match((await run("bulk", "list")).out, /ACTION[^]*delete +done/)
+    assert.match((await run("bulk", "show", done.id)).out, /progress +1 done, 0 skipped, 0 failed of 1/)
+    assert.strictEqual((await run("bulk", "stop", done.id)).code, 1)
+    assert.match((await run("user", "limit", "a service", "7")).out, /may have 7 active tasks/)
+    assert.match((await run("user", "show", "a service")).out, /slots +0 of 7 \(own limit\)/)
+    const { code, err } = await run("user", "export", "a service")
+    assert.deepStrictEqual([code, /OPERATOR_CONTENT=on/.test(err)], [1, true])
+    assert.match((await run("user", "erase", "a service")).err, /Nothing was erased/)
+    assert.strictEqual((await json("user", "erase", "a service", "--confirm", "a service", "--wait")).state, "done")
+    const { data } = await json("audit", "--operator", "token-1", "--action", "bulk_delete")
+    assert.deepStrictEqual([data[0].via, data[0].reason], ["cli", "a test"])
+    assert.match((await run("doctor")).out, /names of tokens +may change: token-1/)
+  })
+
   it("cancel a running task, as the refusal of the user's command says", async () => {
     const { uuid } = await json("create", "-a", "3", "take 60")
     const refused = await run("cancel", uuid)

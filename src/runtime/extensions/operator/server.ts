@@ -10,6 +10,7 @@ import * as Audit from "../../../services/operator/Audit.ts"
 import { BulkActions } from "../../../services/operator/Bulk.ts"
 import * as BulkRunner from "../../../services/operator/BulkRunner.ts"
 import { BulkStore } from "../../../services/operator/BulkStore.ts"
+import * as EndedBy from "../../../services/operator/EndedBy.ts"
 import * as History from "../../../services/operator/History.ts"
 import * as HistorySql from "../../../services/operator/HistorySql.ts"
 import { Operators } from "../../../services/operator/Operators.ts"
@@ -146,6 +147,7 @@ export const extension: Extension = {
       createLimits: counts.limits,
       gaugeHook: counts.ask,
       operators: Layer.provide(OperatorAuthorization.layer, [ofOperators, Audit.Audit.layer]),
+      taskLink: EndedBy.link,
       readTokens: values.readTokens,
       readTokenNames: tokenNames(values.readTokenNames, values.readTokens.length)
     }

@@ -85,9 +85,12 @@ BEGIN
       ) AS claimed ON true
     ) AS known;
   END IF;
-  -- Few users have a limit of their own, and the table is mostly empty.
-  SELECT array_agg(coalesce((SELECT max_active_tasks FROM user_limits u WHERE u.sub = p_sub[n]), p_max_active[n]) ORDER BY n)
-  INTO maxima FROM generate_subscripts(p_uuid, 1) AS n;
+  -- Few users have a limit of their own, and mostly none has.
+  maxima := p_max_active;
+  IF EXISTS (SELECT FROM user_limits) THEN
+    SELECT array_agg(coalesce((SELECT max_active_tasks FROM user_limits u WHERE u.sub = p_sub[n]), p_max_active[n]) ORDER BY n)
+    INTO maxima FROM generate_subscripts(p_uuid, 1) AS n;
+  END IF;
   -- Once for each user with a row that is no replay: entries of ended tasks, which a long transaction keeps, make a count slow.
   SELECT array_agg(CASE WHEN coalesce(firsts[n] = n, firsts IS NULL AND p_sub[n] IS DISTINCT FROM p_sub[n - 1]) THEN (
       SELECT count(*) FROM (

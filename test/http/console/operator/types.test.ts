@@ -1,6 +1,7 @@
 /** The console's types of what operators read are those of the service: this file does not compile otherwise. */
 import { assert, it } from "vitest"
 import type * as Types from "../../../../src/http/console/operatorTypes.ts"
+import type * as Actions from "../../../../src/http/operator/ActionSchemas.ts"
 import type * as Views from "../../../../src/http/operator/OperatorSchemas.ts"
 
 interface Pairs {
@@ -17,6 +18,12 @@ interface Pairs {
   readonly redelivered: [typeof Views.RedeliveredView.Type, Types.Redelivered]
   readonly cluster: [typeof Views.OperatorClusterView.Type, Types.Cluster]
   readonly revocations: [typeof Views.RevocationsView.Type, Types.Revocations]
+  readonly bulk: [typeof Actions.BulkView.Type, Types.Bulk]
+  readonly bulkList: [typeof Actions.BulkListView.Type, Types.BulkList]
+  readonly started: [typeof Actions.StartedBulkView.Type, Types.StartedBulk]
+  readonly dryRun: [typeof Actions.DryRunView.Type, Types.DryRun]
+  readonly audit: [typeof Actions.AuditView.Type, Types.Audit]
+  readonly user: [typeof Actions.UserView.Type, Types.User]
 }
 
 type Same = { readonly [K in keyof Pairs]: Pairs[K][0] extends Pairs[K][1] ? true : false }
@@ -35,7 +42,13 @@ it("the console reads what the operators' interface returns", () => {
     deliveries: true,
     redelivered: true,
     cluster: true,
-    revocations: true
+    revocations: true,
+    bulk: true,
+    bulkList: true,
+    started: true,
+    dryRun: true,
+    audit: true,
+    user: true
   }
   assert.notInclude(Object.values(same), false)
 })
