@@ -2,6 +2,7 @@
 import type { HttpServerRequest } from "effect/http"
 import { type Audience, isServed } from "./Audience.ts"
 import { Api } from "./contract/Api.ts"
+import { routes as liveRoutes } from "./contract/LiveProtocol.ts"
 import { path as rpcPath } from "./contract/rpc/Rpc.ts"
 import type { ExtensionRoutes, Route } from "./ExtensionRoutes.ts"
 
@@ -23,6 +24,7 @@ const pages = ["/healthz", "/readyz", "/openapi.json", "/docs", "/llms.txt", "/i
 const coreRoutes: ReadonlyArray<KnownRoute> = [
   ...pages.map((path) => ({ method: "GET", path })),
   ...["GET", "POST"].map((method) => ({ method, path: rpcPath })),
+  ...liveRoutes,
   ...Object.values(Api.groups).flatMap((group) => Object.values(group.endpoints))
 ].map(withPattern)
 

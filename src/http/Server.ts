@@ -8,6 +8,7 @@ import * as Docs from "./Docs.ts"
 import { BodyReader } from "./handlers/body/BodyReader.ts"
 import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
+import * as Live from "./handlers/Live.ts"
 import * as Operations from "./handlers/Operations.ts"
 import * as Tasks from "./handlers/Tasks.ts"
 import * as Tokens from "./handlers/Tokens.ts"
@@ -36,7 +37,7 @@ export const layer = <E, R, E2 = never, R2 = never>(
   layerExtensionsRpc: Layer.Layer<never, E2, R2> = Layer.empty as Layer.Layer<never, E2, R2>
 ) =>
   Layer.mergeAll(
-    Layer.provide(Layer.merge(layerApi, layerExtensions), [BodyReader.layer, Uploads.layer]),
+    Layer.provide(Layer.mergeAll(layerApi, Live.layer, layerExtensions), [BodyReader.layer, Uploads.layer]),
     Rpc.layer(Layer.provide(layerExtensionsRpc, [BodyReader.layer, Uploads.layer])),
     Operations.layerHealth,
     Home.layer,

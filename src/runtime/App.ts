@@ -10,6 +10,7 @@ import { DevelopmentToken, isLoopback } from "../http/DevelopmentToken.ts"
 import { DocumentedVersion } from "../http/Docs.ts"
 import { Extensions } from "../http/ExtensionRoutes.ts"
 import * as Authorization from "../http/handlers/Authorization.ts"
+import { LiveTokens } from "../http/handlers/Live.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
 import { HomeLinks } from "../http/Home.ts"
 import { ReferenceText } from "../http/Llms.ts"
@@ -53,6 +54,8 @@ import * as BackendClient from "./builtin/core/BackendClient.ts"
 import * as DirectCore from "./builtin/core/DirectCore.ts"
 import * as Cluster from "./cluster/Cluster.ts"
 import * as ClusterClient from "./cluster/ClusterClient.ts"
+import * as LiveKeys from "./cluster/LiveKeys.ts"
+import * as LiveNodes from "./cluster/LiveNodes.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
 import * as TokenKeys from "./config/TokenKeys.ts"
 import { EngineSettings, OwnConnections } from "./Extension.ts"
@@ -126,7 +129,7 @@ const layerClient = ({ direct, main }: Database.Database, { databaseConnections 
   })
 
 /** Shard locks are renewed on separate connections, so that load does not delay a renewal and cost a node its shards. */
-const layerOwnership = ({ direct, main }: Database.Database, { cluster }: AppConfig) => {
+const layerOwnership = ({ direct, main }: Database.Database, { cluster, internalPort, port }: AppConfig) => {
   if (cluster === undefined) return TaskOwnership.layerAlone
   const options = { ...Database.limited(direct), maxConnections: 2 }
   // With several hosts, the monitor of `main` knows the one that accepts writes.
@@ -135,7 +138,7 @@ const layerOwnership = ({ direct, main }: Database.Database, { cluster }: AppCon
       Effect.map(DatabaseSockets, ({ openUnguarded }) => ClusterClient.layer({ ...options, stream: openUnguarded }))
     )
     : ClusterClient.layer(options)
-  return Cluster.layer(cluster).pipe(Layer.provide(layerLocks))
+  return Cluster.layer(cluster, internalPort ?? port).pipe(Layer.provide(layerLocks))
 }
 
 const layerOwnConnections = ({ main }: Database.Database) =>
@@ -283,6 +286,9 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     ]),
     Layer.provideMerge(layerRelay(database)),
     Layer.provide(layerSecrets),
+    Layer.provide(
+      config.cluster === undefined ? Layer.empty : LiveNodes.layer(LiveKeys.tokensOf(config.encryptionKeys))
+    ),
     Layer.provideMerge(
       WebhookTransport.layer(WebhookResolver.make(config.webhookGuard, undefined, config.webhookProxyResolves))
     ),
@@ -321,6 +327,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       Layer.succeed(UserDataOfExtensions, extensions.flatMap(({ userData = [] }) => userData)),
       Layer.succeed(CreateLimits, config.extensions.flatMap(({ createLimits = [] }) => createLimits)),
       Layer.succeed(GaugeHooks, config.extensions.flatMap(({ gaugeHook = [] }) => gaugeHook)),
+      Layer.succeed(LiveTokens, config.cluster === undefined ? [] : LiveKeys.tokensOf(config.encryptionKeys)),
       Layer.succeed(DocumentedVersion, version),
       Layer.sync(ReferenceText, reference)
     ])

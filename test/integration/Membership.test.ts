@@ -12,7 +12,7 @@ import * as Database from "../kit/Database.ts"
 import { freePort } from "../kit/Service.ts"
 
 const layerNode = Layer.unwrap(
-  Effect.map(Effect.promise(freePort), (port) => Cluster.layer({ host: "127.0.0.1", port }))
+  Effect.map(Effect.promise(freePort), (port) => Cluster.layer({ host: "127.0.0.1", port }, 3000))
 ).pipe(
   Layer.provide(SqlRunnerStorage.layerMigrations({})),
   Layer.provide(Database.layerClient),
@@ -57,7 +57,7 @@ const makeDistant = Effect.gen(function*() {
   const client = ClusterClient.layer({ url, maxConnections: 2 })
   const port = yield* Effect.promise(freePort)
   const context = yield* Layer.build(
-    Cluster.layer({ host: "127.0.0.1", port }).pipe(
+    Cluster.layer({ host: "127.0.0.1", port }, 3000).pipe(
       Layer.provide(SqlRunnerStorage.layerMigrations({})),
       Layer.provide(client)
     )
@@ -97,7 +97,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 20_000 })("a node
 const makeMoved = Effect.fnUntraced(function*(distance: { milliseconds: number }, onLog: (message: string) => void) {
   const port = yield* Effect.promise(freePort)
   const context = yield* Layer.build(
-    Cluster.layer({ host: "127.0.0.1", port }).pipe(
+    Cluster.layer({ host: "127.0.0.1", port }, 3000).pipe(
       Layer.provide(SqlRunnerStorage.layerMigrations({})),
       Layer.provide(Database.layerClient),
       Layer.provide(Layer.succeed(StoreHealth, { problem: () => null, roundTrip: () => distance.milliseconds })),

@@ -99,6 +99,7 @@ export const make = Effect.fnUntraced(function*(
         isMine: (id) => seat.believed.includes(TaskShard.of(id)),
         ownedSince: (id) => seat.believed.includes(TaskShard.of(id)) ? 0 : Infinity,
         shards: () => seat.believed,
+        others: () => [],
         changed: Effect.andThen(changed.await, changed.close),
         drain: Effect.void,
         takeIn: Effect.void,

@@ -127,7 +127,10 @@ const silentIntervals = 1.5
  * lease expires: nothing listens on their address, and they do not write to the database. One node that cannot reach
  * another must not leave it out alone, because nodes that know different nodes may leave shards without an owner.
  */
-const makeRunning = Effect.fnUntraced(function*(self: RunnerAddress.RunnerAddress) {
+const makeRunning = Effect.fnUntraced(function*(
+  self: RunnerAddress.RunnerAddress,
+  onOthers: (others: ReadonlyArray<RunnerAddress.RunnerAddress>) => void
+) {
   const sql = yield* SqlClient.SqlClient
   const { shardLockRefreshInterval } = yield* ShardingConfig.ShardingConfig
   const silence = Duration.toMillis(Duration.fromInputUnsafe(shardLockRefreshInterval)) * silentIntervals
@@ -151,6 +154,7 @@ const makeRunning = Effect.fnUntraced(function*(self: RunnerAddress.RunnerAddres
   })
   return <Health>(runners: Array<readonly [Runner.Runner, Health]>) => {
     known = runners.flatMap(([runner]) => Equal.equals(runner.address, self) ? [] : [runner])
+    onOthers(known.map(({ address }) => address))
     return runners.filter(([runner]) => !ended.some((other) => Equal.equals(other, runner)))
   }
 })
@@ -159,12 +163,12 @@ const makeRunning = Effect.fnUntraced(function*(self: RunnerAddress.RunnerAddres
  * Knows only running nodes, and releases locks faster than the original: no entity has to stop before its shard is released, so a
  * leaving node releases all locks before it unregisters.
  */
-const layerRunnerStorage = (self: RunnerAddress.RunnerAddress) =>
+const layerRunnerStorage = (self: RunnerAddress.RunnerAddress, onOthers: Parameters<typeof makeRunning>[1]) =>
   Layer.effect(
     RunnerStorage.RunnerStorage,
     Effect.gen(function*() {
       const storage = yield* RunnerStorage.RunnerStorage
-      const running = yield* makeRunning(self)
+      const running = yield* makeRunning(self, onOthers)
       return RunnerStorage.RunnerStorage.of({
         ...storage,
         getRunners: Effect.map(storage.getRunners, running),
@@ -173,10 +177,15 @@ const layerRunnerStorage = (self: RunnerAddress.RunnerAddress) =>
     })
   ).pipe(Layer.provide(SqlRunnerStorage.layerStorage({})))
 
-const layerSharding = (address: RunnerAddress.RunnerAddress, lease: Duration.Duration) =>
+const layerSharding = (
+  address: RunnerAddress.RunnerAddress,
+  internalPort: number,
+  lease: Duration.Duration,
+  onOthers: Parameters<typeof makeRunning>[1]
+) =>
   Sharding.layer.pipe(
-    Layer.provide(ClusterPort.layer(address)),
-    Layer.provide([RunnerHealth.layerNoop, Runners.layerNoop, layerRunnerStorage(address)]),
+    Layer.provide(ClusterPort.layer(address, internalPort)),
+    Layer.provide([RunnerHealth.layerNoop, Runners.layerNoop, layerRunnerStorage(address, onOthers)]),
     Layer.provide(MessageStorage.layerNoop),
     Layer.provide(shardingConfig(address, lease)),
     Layer.fresh
@@ -257,7 +266,8 @@ const makeLeaseCheck = Effect.fnUntraced(
   }
 )
 
-export const layer = ({ host, port }: Address) =>
+/** `internalPort` is where other nodes reach the internal interface of this one, at the same host. */
+export const layer = ({ host, port }: Address, internalPort: number) =>
   Layer.effect(
     TaskOwnership,
     Effect.gen(function*() {
@@ -267,6 +277,7 @@ export const layer = ({ host, port }: Address) =>
       const clock = yield* Clock.Clock
       const shards = makeHeldShards(() => clock.currentTimeMillisUnsafe())
       let membership: Membership | undefined
+      let others: ReadonlyArray<Address> = []
 
       const poll = Effect.sync(() => {
         if (shards.poll(membership?.sharding)) changed.openUnsafe()
@@ -277,7 +288,10 @@ export const layer = ({ host, port }: Address) =>
         if (membership !== undefined) return
         const ownScope = yield* Scope.make()
         const lease = given ?? (yield* Effect.provideContext(measureLease, services))
-        yield* Layer.buildWithScope(layerSharding(address, lease), ownScope).pipe(
+        yield* Layer.buildWithScope(
+          layerSharding(address, internalPort, lease, (known) => void (others = known)),
+          ownScope
+        ).pipe(
           Effect.updateService(Logger.CurrentLoggers, ClusterLog.throttle),
           Effect.provideContext(services),
           Effect.onExit((exit) => {
@@ -316,6 +330,7 @@ export const layer = ({ host, port }: Address) =>
         isMine: (id) => shards.isHeld(TaskShard.of(id)),
         ownedSince: (id) => shards.heldSince(TaskShard.of(id)),
         shards: shards.mine,
+        others: () => others,
         changed: Effect.andThen(changed.await, changed.close),
         drain: change(leave),
         takeIn: change(rejoin()),

@@ -11,7 +11,9 @@ interface Address {
   readonly port: number
 }
 
-const greeting = "async-task-service\n"
+/** Says where the internal interface of the node is. */
+const greetingOf = (internalPort: number) => `async-task-service ${internalPort}\n`
+const greetingPattern = /^async-task-service (\d{1,5})\n/
 /** A connection lives for milliseconds. */
 const maxConnections = 200
 
@@ -21,34 +23,35 @@ class ClusterPortError extends Schema.TaggedError<ClusterPortError>()("ClusterPo
 /** Nothing listens on the address of a node, or it broke the connection off. */
 class NodeUnreachable extends Schema.TaggedError<NodeUnreachable>()("NodeUnreachable", { cause: Schema.Defect() }) {}
 
-const listen = ({ host, port }: Address) =>
+const listen = ({ host, port }: Address, internalPort: number) =>
   Effect.callback<Server, ClusterPortError>((resume) => {
     const server = createServer({ pauseOnConnect: true }, (socket) => {
       socket.on("error", () => socket.destroy())
-      socket.end(greeting, () => socket.destroy())
+      socket.end(greetingOf(internalPort), () => socket.destroy())
     })
     server.maxConnections = maxConnections
     server.once("error", (cause) => resume(Effect.fail(new ClusterPortError({ cause }))))
     server.listen({ host, port }, () => resume(Effect.succeed(server)))
   })
 
-export const layer = (address: Address) =>
+export const layer = (address: Address, internalPort: number) =>
   Layer.effectDiscard(
     Effect.acquireRelease(
-      listen(address),
+      listen(address, internalPort),
       (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
     )
   )
 
-/** Succeeds when the process of a node runs. One that is frozen does not answer. */
-export const ping = (address: Address): Effect.Effect<void, NodeUnreachable> =>
+/** Returns the internal port of a node whose process runs; undefined of an older version. One that is frozen does not answer. */
+export const ping = (address: Address): Effect.Effect<number | undefined, NodeUnreachable> =>
   Effect.callback((resume) => {
     const socket = openSocket(address)
     const fail = (cause: unknown) => resume(Effect.fail(new NodeUnreachable({ cause })))
     socket.once("error", fail)
     socket.once("close", () => fail("closed"))
-    socket.once("data", () => {
-      resume(Effect.void)
+    socket.once("data", (greeting) => {
+      const port = greetingPattern.exec(String(greeting))?.[1]
+      resume(Effect.succeed(port === undefined ? undefined : Number(port)))
       socket.destroy()
     })
     return Effect.sync(() => socket.destroy())

@@ -12,6 +12,8 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
   readonly ownedSince: (id: TaskId) => number
   /** The shards of this node; undefined in a single process. */
   readonly shards: () => ReadonlyArray<TaskShard> | undefined
+  /** The addresses of the other nodes, as the cluster has them. */
+  readonly others: () => ReadonlyArray<{ readonly host: string; readonly port: number }>
   /** Completes when shards were gained or lost since the last await. It supports a single waiter. */
   readonly changed: Effect.Effect<void>
   /** Drains the node: it releases all shards to the other nodes and acquires no more. */
@@ -36,6 +38,7 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
         isMine: () => true,
         ownedSince: () => startedAt,
         shards: () => undefined,
+        others: () => [],
         changed: Effect.never,
         drain: setDrained(true),
         takeIn: setDrained(false),

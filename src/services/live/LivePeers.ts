@@ -30,8 +30,14 @@ export interface Change extends Part {
 export interface LivePeers {
   /** Undefined when the owner cannot be reached. */
   readonly hand: (handed: Handed) => Effect.Effect<Taken | undefined>
-  /** Follows the text at its owner until the scope closes. `onChange` gets null when the owner cannot be reached any more. */
-  readonly follow: (uuid: TaskId, onChange: (change: Change | null) => void) => Effect.Effect<void, never, Scope.Scope>
+  /**
+   * Follows the text at its owner until the scope closes, while that is another node. `onChange` gets null when the owner cannot be
+   * reached any more; it returns false to get the whole text again.
+   */
+  readonly follow: (
+    uuid: TaskId,
+    onChange: (change: Change | null) => boolean
+  ) => Effect.Effect<void, never, Scope.Scope>
 }
 
 export const Peers = Context.Reference<LivePeers>("async-task-service/services/live/LivePeers", {

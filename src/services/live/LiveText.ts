@@ -35,7 +35,7 @@ export class LiveText {
   /** The run whose appends are counted; undefined before the first. */
   runId: RunId | undefined = undefined
   /** The index of the append that is expected; null if it is not known. */
-  next: number | null = 0
+  next: number | null = null
   /** Counts the texts that do not continue the one before. */
   version = 0
   /** Only a reader that has seen this revision of the task has the text so far up to its offset. */

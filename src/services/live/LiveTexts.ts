@@ -2,7 +2,7 @@
  * What the runs of this node's tasks write, as they write it. Nothing of it is stored: the turns that a core reports are, and a text
  * that is lost begins again with the next one. Only tasks with appends or readers have a text here.
  */
-import { Clock, Context, Duration, Effect, Latch, Layer, Option, type Scope } from "effect"
+import { Clock, Context, Duration, Effect, Latch, Layer, Option, RcMap, type Scope } from "effect"
 import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import { type Found, object } from "../../domain/json/Shape.ts"
@@ -18,7 +18,7 @@ import { Changes } from "../signals/Changes.ts"
 import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
 import { Turns } from "../tasks/Turns.ts"
 import * as Worker from "../timing/Worker.ts"
-import { type Handed, Peers, type Taken } from "./LivePeers.ts"
+import { type Change, type Handed, Peers, type Taken } from "./LivePeers.ts"
 import { keptUnits, LiveText, type Part } from "./LiveText.ts"
 
 /** Milliseconds for which a run that was the current one counts as such without another look, and between its signs of life. */
@@ -28,6 +28,9 @@ const idle = { live: 5 * 60_000, ended: 60_000 }
 const checkInterval = Duration.seconds(15)
 /** Without texts: the first one ends it. */
 const restInterval = Duration.days(1)
+
+/** The longest that a reader waits for the owner of its task. */
+const ownerPatience = Duration.millis(500)
 
 const interval = Duration.toMillis(Limits.textInterval)
 
@@ -72,7 +75,13 @@ type Appends = NonNullable<Handed["appends"]>
 /** A text with what this node knows of it. */
 interface Entry {
   readonly text: LiveText
+  /** What the owner has, if it is another node and can be reached. */
+  remote: { readonly version: number; readonly end: number } | undefined
+  /** Open once the owner has said what it has. */
+  readonly isKnown: Latch.Latch
   hasEnded: boolean
+  /** Whether the first append may be the next one, of a run that has none here. */
+  mayStart: boolean
   /** Whether the text is more than the turns that were stored. */
   hasAppends: boolean
   /** Monotonic milliseconds from which on its followers may be told of the next change. */
@@ -187,7 +196,16 @@ const makeEntries = Effect.fnUntraced(function*(clock: Clock.Clock) {
     if (entries.delete(entry.text.uuid)) entries.set(entry.text.uuid, entry)
   }
   const add = (text: LiveText): Entry => {
-    const entry = { text, hasEnded: false, hasAppends: false, tellAt: 0, toldEnd: 0 }
+    const entry = {
+      text,
+      hasEnded: false,
+      mayStart: true,
+      remote: undefined,
+      isKnown: Latch.makeUnsafe(),
+      hasAppends: false,
+      tellAt: 0,
+      toldEnd: 0
+    }
     if (entries.size === 0) hasEntries.openUnsafe()
     entries.set(text.uuid, entry)
     text.usedAt = monotonicMillisOf(clock)
@@ -260,7 +278,7 @@ const make = Effect.gen(function*() {
       entry.text.turnRevision = revision
       entry.text.version = 0
       if (!isOwn) entry.text.runId = undefined
-      else if (!isFresh) entry.text.next = null
+      else entry.mayStart = isFresh
     }
     return entry
   })
@@ -268,16 +286,18 @@ const make = Effect.gen(function*() {
   const startRun = (entry: Entry, runId: RunId, base: number) => {
     const { text } = entry
     text.runId = runId
-    text.next = 0
+    text.next = null
+    entry.mayStart = true
     if (text.end > 0) resize(entry, () => text.replace({ offset: 0, text: "" }, base))
   }
 
   const apply = (entry: Entry, appends: Appends): { readonly applied: boolean; readonly next: number | null } => {
     const { text } = entry
     let added = ""
+    if (entry.mayStart && text.next === null && appends[0]?.index === 0) text.next = 0
     let { next } = text
     for (const append of appends) {
-      if (append.index !== next) continue
+      if (next === null || append.index !== next) continue
       added += append.text
       next++
     }
@@ -326,7 +346,8 @@ const make = Effect.gen(function*() {
     text.turnRevision = revision
     if (text.runId !== runId) {
       text.runId = runId
-      text.next = 0
+      text.next = null
+      entry.mayStart = true
     }
     if (next !== undefined) {
       text.next = next
@@ -348,6 +369,41 @@ const make = Effect.gen(function*() {
     if (resize(entry, () => text.merge(part, revision)) !== "same") changed(entry)
   })
 
+  /** What the owner says. A text that is ahead of it, because it lost what it had, waits for it. */
+  const follow = (uuid: TaskId) => (change: Change | null): boolean => {
+    const entry = entries.get(uuid)
+    if (entry === undefined) return true
+    const { remote, text } = entry
+    if (change === null) {
+      entry.remote = undefined
+      return true
+    }
+    const { base, isWhole, version } = change
+    const end = change.offset + change.text.length
+    const isContinued = remote !== undefined && remote.version === version && remote.end === change.offset
+    if (!isWhole && !isContinued) return false
+    entry.remote = { version, end }
+    entry.hasAppends = true
+    text.next = null
+    entry.mayStart = false
+    if (!(isWhole && remote !== undefined) && text.continues(change) && end < text.end) {
+      entry.isKnown.openUnsafe()
+      return true
+    }
+    const merged = resize(entry, () => {
+      if (isWhole) return text.merge(change, base)
+      if (change.offset !== text.end) return undefined
+      text.append(change.text)
+      return "grown"
+    })
+    if (merged === undefined) return false
+    if (merged !== "replaced") text.base = base
+    entry.isKnown.openUnsafe()
+    if (merged !== "same") changed(entry)
+    return true
+  }
+  const followed = yield* RcMap.make({ lookup: (uuid: TaskId) => peers.follow(uuid, follow(uuid)) })
+
   return LiveTexts.of({
     has: (uuid) => entries.has(uuid),
 
@@ -360,10 +416,12 @@ const make = Effect.gen(function*() {
         if (ownership.isMine(run.uuid)) return appendHere(run, appends, sign)
         return Effect.flatMap(
           peers.hand({ ...run, appends }),
-          (taken): Effect.Effect<Outcome, E> =>
-            taken === undefined
-              ? Effect.map(sign, ({ status }) => ({ status, applied: false, next: null }))
-              : Effect.succeed(taken)
+          (taken): Effect.Effect<Outcome, E> => {
+            if (taken === undefined) return Effect.map(sign, ({ status }) => ({ status, applied: false, next: null }))
+            if (taken._tag !== "Taken") return Effect.succeed(taken)
+            const { applied, next, status } = taken
+            return Effect.succeed({ status, applied, next })
+          }
         )
       }),
 
@@ -410,6 +468,9 @@ const make = Effect.gen(function*() {
             use(entry)
           })
       )
+      yield* RcMap.get(followed, task.uuid)
+      // The owner may know more of what a reader has than the store.
+      if (!ownership.isMine(task.uuid)) yield* Effect.timeoutOption(entry.isKnown.await, ownerPatience)
       return entry.text
     }),
 

@@ -7,7 +7,7 @@ import { freePort } from "../../kit/Service.ts"
 
 const listening = Effect.gen(function*() {
   const address = { host: "127.0.0.1", port: yield* Effect.promise(freePort) }
-  yield* Layer.build(ClusterPort.layer(address))
+  yield* Layer.build(ClusterPort.layer(address, 3000))
   return address
 })
 
@@ -53,8 +53,8 @@ it.live("a stranger's connections are closed at once, whatever they send, and no
         concurrency: "unbounded"
       })
       // A reset may overtake the greeting.
-      for (const received of strangers) assert.include(["async-task-service\n", ""], received)
-      yield* ClusterPort.ping(address)
+      for (const received of strangers) assert.include(["async-task-service 3000\n", ""], received)
+      assert.strictEqual(yield* ClusterPort.ping(address), 3000)
     }
     assert.isBelow(process.memoryUsage().rss - before, 256 * 1024 * 1024)
   }).pipe(Effect.scoped))
@@ -62,6 +62,6 @@ it.live("a stranger's connections are closed at once, whatever they send, and no
 it.live("a port that is taken is reported", () =>
   Effect.gen(function*() {
     const address = yield* listening
-    const error = yield* Effect.flip(Layer.build(ClusterPort.layer(address)))
+    const error = yield* Effect.flip(Layer.build(ClusterPort.layer(address, 3000)))
     assert.strictEqual(error._tag, "ClusterPortError")
   }).pipe(Effect.scoped))

@@ -1,3 +1,4 @@
+import json
 import threading
 import time
 
@@ -31,6 +32,27 @@ class Events(ScriptedTest):
         self.assertEqual(seen, ["0 pending", "1 processing", "2 completed"])
         resumed = [received.headers.get("last-event-id") for received in self.service.received]
         self.assertEqual(resumed, [None, "0", "1", "1"])
+
+    def test_a_text_goes_on_where_the_stream_broke_and_repeats_nothing(self) -> None:
+        def text(identifier: str, offset: int, part: str, more: str = "") -> str:
+            data = f'{{"offset":{offset},"text":{json.dumps(part)}{more}}}'
+            return f"id: {identifier}\nevent: text\ndata: {data}\n\n"
+
+        def script(_: Received, handler: Handler, number: int) -> None:
+            if number == 1:
+                handler.stream(event(0, "pending") + text("0.2", 0, "Be") + text("0.4", 2, "\ud83d\ude00"))
+            elif number == 2:
+                handler.stream(text("0.6", 2, "\ud83d\ude00!!") + text("0.3", 0, "Bye", ',"replaced":true'))
+            else:
+                handler.stream(text("0.4", 3, "?") + event(1, "completed"))
+
+        self.service.script = script
+        replaced = []
+        parts = list(self.client.tasks.text("u", on_replaced=lambda: replaced.append(1)))
+        self.assertEqual(parts, ["Be", "\U0001f600", "!!", "Bye", "?"])
+        self.assertEqual(len(replaced), 1)
+        self.assertEqual([received.headers.get("last-event-id") for received in self.service.received], [None, "0.4", "0.3"])
+        self.assertEqual(self.service.received[0].path, "/api/tasks/u/events?include=text")
 
     def test_they_end_when_none_is_left(self) -> None:
         self.service.script = lambda _, handler, __: handler.start(204)

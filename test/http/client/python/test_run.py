@@ -184,8 +184,9 @@ class Text(ScriptedTest):
 
     def test_it_is_reported_as_it_comes_with_what_was_added_and_whole_at_the_end(self) -> None:
         def events(handler: Handler) -> None:
-            for revision, text in enumerate(["He", "Hello", "Bye", "Bye"]):
-                progress(handler, revision, text)
+            for end, part in [(0, "He"), (2, "llo"), (2, "llo")]:
+                send_text(handler, end, part)
+            send_text(handler, 0, "Bye", replaced=True)
             handler.wfile.write(b'event: completed\ndata: {"revision": 9, "status": "completed"}\n\n')
 
         texts = self.follow(lambda handler: (handler.stream(""), events(handler)))
@@ -195,7 +196,7 @@ class Text(ScriptedTest):
         def events(handler: Handler) -> None:
             handler.stream("")
             handler.wfile.write(b'event: interrupted\ndata: {"revision": 1, "status": "interrupted"}\n\n')
-            progress(handler, 2, "Hello")
+            send_text(handler, 0, "Hello")
             handler.wfile.write(b'event: completed\ndata: {"revision": 3, "status": "completed"}\n\n')
 
         seen: List[str] = []
@@ -222,6 +223,6 @@ class Text(ScriptedTest):
             self.client.tasks.run(BODY, on_text=fail)
 
 
-def progress(handler: Handler, revision: int, text: str) -> None:
-    data = json.dumps({"revision": revision, "status": "processing", "text": text})
-    handler.wfile.write(f"event: progress\ndata: {data}\n\n".encode())
+def send_text(handler: Handler, offset: int, text: str, **more: Any) -> None:
+    data = json.dumps({"offset": offset, "text": text, **more})
+    handler.wfile.write(f"id: 1.{offset + len(text)}\nevent: text\ndata: {data}\n\n".encode())
