@@ -5,12 +5,14 @@
 import { createHash } from "node:crypto"
 import { statements } from "./src/services/store/schema/0001_schema.ts"
 import { statements as queue } from "./src/services/store/schema/0002_queue.ts"
+import { statements as actors } from "./src/services/store/schema/0003_actors.ts"
 import { functions } from "./src/services/store/schema/Functions.ts"
 import { latest } from "./src/services/store/schema/Migrations.ts"
 
-const known = { hash: "83b7d4ce448900e4", latest: 2 }
+const known = { hash: "545a326fa34bf320", latest: 3 }
 
-const hash = createHash("sha256").update([...statements, ...queue, ...functions].join("\n")).digest("hex").slice(0, 16)
+const hash = createHash("sha256").update([...statements, ...queue, ...actors, ...functions].join("\n")).digest("hex")
+  .slice(0, 16)
 if (hash !== known.hash || latest !== known.latest) {
   console.log(
     `The tables or functions of the database (${hash}) or the newest migration (${latest}) have changed. Append a migration in`

@@ -10,11 +10,16 @@ const manifest = {
   name: "async-task-service-client",
   version: service.version,
   private: service.private,
-  description: "Client of the Asynchronous Task Service: tasks, tools, files, events and webhook verification",
+  description: "Client of the Asynchronous Task Service: tasks, tools, files, events, webhook verification, and cores",
   license: service.license,
   type: "module",
   sideEffects: false,
-  exports: { ".": entry("Client"), "./webhooks": entry("Webhooks"), "./package.json": "./package.json" },
+  exports: {
+    ".": entry("Client"),
+    "./core": entry("Core"),
+    "./webhooks": entry("Webhooks"),
+    "./package.json": "./package.json"
+  },
   engines: { node: ">=20" }
 }
 

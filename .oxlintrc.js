@@ -1,6 +1,6 @@
 /** The rules of the linter: its own categories, and which folder may import which. */
 
-const extensions = ["openai", "mcp", "a2a", "operator", "schedules", "usage", "console", "facades"]
+const extensions = ["openai", "mcp", "a2a", "operator", "schedules", "usage", "endpoints", "console", "facades"]
 
 /** The extensions that import what façades share, the folders `facades`. */
 const facades = ["openai", "mcp", "a2a"]
@@ -140,7 +140,7 @@ const overrides = [
     rules: { "eslint/no-console": "off" }
   },
   {
-    files: ["src/http/client/promise/**"],
+    files: ["src/http/client/{core,promise}/**"],
     rules: { "eslint/no-await-in-loop": "off", "unicorn/prefer-add-event-listener": "off" }
   }
 ]

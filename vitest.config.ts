@@ -47,7 +47,7 @@ const slow = [
 
 /** Suites of what a user copies or installs: examples and clients. */
 const published = [
-  "test/integration/{ClientPackage,ExampleCores,Examples,PythonClient}.test.ts",
+  "test/integration/{ClientPackage,CoreAdapters,Cores,ExampleCores,Examples,PythonClient,TenMinutes}.test.ts",
   "test/golden/EffectTypes.test.ts"
 ]
 

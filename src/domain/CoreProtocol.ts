@@ -4,6 +4,7 @@ import * as Failure from "./Failure.ts"
 import { absentOr } from "./Fields.ts"
 import { fromValue, type OpaqueJson } from "./json/OpaqueJson.ts"
 import * as RawJson from "./json/RawJson.ts"
+import * as Limits from "./Limits.ts"
 import * as Silence from "./Silence.ts"
 import { RunId, TaskEvent, TaskId } from "./Task.ts"
 import { RunRequest } from "./TaskRequest.ts"
@@ -49,6 +50,36 @@ const accepted = absentOr(
   "True when the core has sent no `processing` event for this run. The service records that one first, with this event."
 )
 
+/** Bytes of UTF-8. */
+const byteLengthOf = (text: string): number => {
+  let length = text.length
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index)
+    // Each half of a surrogate pair has two of its four bytes; a lone one counts as little.
+    if (unit > 0x7f) length += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
+  }
+  return length
+}
+
+const Append = Schema.Struct({
+  index: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER - 1 })).annotate({
+    description: "Numbers the appends of the run, from 0."
+  }),
+  // Raw, because a core may cut a character that takes two UTF-16 units: then a surrogate comes alone.
+  text: RawJson.described(RawJson.Text, "Added to the live text of the run.")
+}).annotate({ identifier: "Append", description: "A part of the text that the run writes." })
+
+/** Whether the texts of appends are within the limit together. A token is longer than its text, by its quotes and escapes. */
+const isShort = <A extends { readonly text: string | RawJson.RawJson }>(appends: ReadonlyArray<A>) => {
+  const sizeBy = (sizeOf: (text: string | RawJson.RawJson) => number) =>
+    appends.reduce((size, { text }) => size + sizeOf(text), 0)
+  return sizeBy((text) => text instanceof RawJson.RawJson ? text.bytes.length : 3 * text.length) <=
+      Limits.appendBytes ||
+    sizeBy((text) => byteLengthOf(RawJson.stringOf(text))) <= Limits.appendBytes
+}
+
+const shortTexts = { expected: `at most ${Limits.appendBytes} bytes of text in one event` }
+
 /** One event type, with its name and description in the OpenAPI document. */
 const eventOf = <Type extends string, Fields extends Schema.Struct.Fields>(
   type: Type,
@@ -60,7 +91,7 @@ const eventOf = <Type extends string, Fields extends Schema.Struct.Fields>(
 export const FailureCode = Schema.Literals(["assistant_not_found", "payment_required", "token_revoked", "internal"])
 export type FailureCode = typeof FailureCode.Type
 
-/** Body of `POST /internal/core/events`. */
+/** An event of a run. */
 export const CoreEvent = Schema.Union([
   eventOf(
     "processing",
@@ -71,8 +102,23 @@ export const CoreEvent = Schema.Union([
   eventOf(
     "progress",
     "ProgressEvent",
-    "A partial turn; it replaces the last one. Without `turn` it is a sign of life and changes nothing else.",
-    { turn, accepted }
+    "A partial turn, which replaces the last one, or text that is added to the live text of the run and not stored. Without either it is a sign of life and changes nothing else.",
+    {
+      turn,
+      append: absentOr(
+        Append.check(Schema.makeFilter((append) => isShort([append]), shortTexts)),
+        "Text to add. The answer has the index that comes `next`."
+      ),
+      appends: absentOr(
+        Schema.Array(Append).check(Schema.isMaxLength(Limits.appends)).check(Schema.makeFilter(isShort, shortTexts)),
+        "Several, in the order of their indexes."
+      ),
+      next_append: absentOr(
+        Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+        "With `turn`: the index after the last append that the turn has."
+      ),
+      accepted
+    }
   ),
   eventOf("interrupted", "InterruptedEvent", "The model called client tools.", {
     tool_calls: Schema.NonEmptyArray(PassedCall).annotate({ description: "The calls, at least one." }),
@@ -96,6 +142,15 @@ export const CoreEvent = Schema.Union([
   expected: "one of processing, progress, interrupted, completed, failed"
 })
 export type CoreEvent = typeof CoreEvent.Type
+
+const CoreEvents = Schema.Struct({
+  events: Schema.Array(CoreEvent).check(Schema.isMaxLength(Limits.batchedEvents)).annotate({
+    description: "Events of any runs. Those of one run take effect in their order."
+  })
+}).annotate({ identifier: "CoreEvents", description: "Several events in one request." })
+
+/** Body of `POST /internal/core/events`. */
+export const CoreReports = Schema.Union([CoreEvent, CoreEvents])
 
 /** The fixed message of the code. For `internal`, the core's own message, which it marks as safe to show, wins. */
 const errorOf = (code: FailureCode, message: string | null | undefined): string => {
@@ -154,6 +209,22 @@ export interface CoreReport {
   readonly event: TaskEvent
   /** Whether the acceptance of the run is recorded first. */
   readonly recordsAcceptance: boolean
+  /** Text that is not stored. */
+  readonly appends?: ReadonlyArray<{ readonly index: number; readonly text: string }>
+  /** The index after the last append that the turn has. */
+  readonly nextAppend?: number
+}
+
+const appendsOf = (event: CoreEvent): Pick<CoreReport, "appends" | "nextAppend"> => {
+  if (event.type !== "progress") return {}
+  const { append, appends, next_append } = event
+  const given = [...append == null ? [] : [append], ...appends ?? []]
+  return {
+    ...(given.length === 0 ? {} : {
+      appends: given.map(({ index, text }) => ({ index, text: RawJson.stringOf(text) }))
+    }),
+    ...(next_append == null || event.turn == null ? {} : { nextAppend: next_append })
+  }
 }
 
 export const toReport = (reported: CoreEvent, readReport: ReadReport = () => null): CoreReport => {
@@ -163,7 +234,8 @@ export const toReport = (reported: CoreEvent, readReport: ReadReport = () => nul
     run_id: reported.run_id,
     event_id: reported.event_id,
     event,
-    recordsAcceptance: event._tag !== "Accepted" && "accepted" in reported && reported.accepted === true
+    recordsAcceptance: event._tag !== "Accepted" && "accepted" in reported && reported.accepted === true,
+    ...appendsOf(reported)
   }
 }
 

@@ -21,6 +21,11 @@ export const hostLength = 253
 export const callbackSecretLength = 255
 export const cancelReasonLength = 1000
 
+/** The highest limit of the runs that the core is given. */
+export const coreRuns = 1_000_000
+/** Of `priority`: the highest at all, and that of users. The lowest is 0. */
+export const priority = { highest: 9, ofUsers: 5 } as const
+
 export const inputItems = 10_000
 export const turns = 10_000
 export const clientTools = 128
@@ -57,6 +62,18 @@ export const keepAliveInterval = Duration.seconds(15)
 export const eventTextLength = 64 * 1024
 /** Bytes of a turn's JSON; progress events carry no text of a longer one. */
 export const eventTurnBytes = 256 * 1024
+
+/** Bytes of text that one event of the core may append. */
+export const appendBytes = 64 * 1024
+/** Appends of one event, and events of one request. */
+export const appends = 10_000
+export const batchedEvents = 10_000
+/** Bytes of a request with several events. */
+export const batchedEventBytes = 1024 * 1024
+/** UTF-16 units by which a reader of a text may be behind it. */
+export const unreadText = 1024 * 1024
+/** Between two texts of one reader: 20 a second. */
+export const textInterval = Duration.millis(50)
 
 /** Tokens of one kind that a core may report of a task; with more, the turn counts as unmetered. */
 export const usageTokens = 1_000_000_000_000

@@ -23,6 +23,9 @@ export type TaskStatus = typeof TaskStatus.Type
 /** JSON that an extension reads from the turn of an event. It is stored with the event. */
 const report = Schema.optional(Schema.NullOr(Schema.String))
 
+/** Who canceled the task, in a short text of the caller; without it the user. */
+const actor = Schema.optional(Schema.String)
+
 /** Everything that can happen to a task after its creation. */
 export const TaskEvent = Schema.TaggedUnion({
   /** The core's processing notification. */
@@ -51,9 +54,9 @@ export const TaskEvent = Schema.TaggedUnion({
     principal: Principal,
     userToken: Schema.String
   },
-  Canceled: { reason: Schema.NullOr(Schema.String) },
-  /** An operator or an internal service canceled a task that the client may not cancel. */
-  Withdrawn: { reason: Schema.String }
+  Canceled: { reason: Schema.NullOr(Schema.String), actor },
+  /** The client stopped a task that it may not cancel, or an operator or an internal service did. */
+  Withdrawn: { reason: Schema.String, actor }
 })
 export type TaskEvent = typeof TaskEvent.Type
 export type TaskEventTag = TaskEvent["_tag"]

@@ -26,6 +26,29 @@ export interface TaskChange {
     | undefined
   /** The reason of the stop request to the core; undefined when none is sent. */
   readonly stopReason: string | undefined
+  /** Who or what changed the task, where that was not the core: a short text that the caller of the change gives. */
+  readonly actor: string | null
+}
+
+/** The user is the one who cancels, unless the caller says otherwise. */
+const userActor = "user"
+
+const actorOf = (event: TaskEvent): string | null => {
+  switch (event._tag) {
+    case "Canceled":
+    case "Withdrawn":
+      return event.actor ?? userActor
+    case "ToolResultsSubmitted":
+      return userActor
+    case "AcceptanceExpired":
+      return "acceptance_timeout"
+    case "TimeLimitExceeded":
+      return "time_limit"
+    case "TokenRevoked":
+      return "revocation"
+    default:
+      return null
+  }
 }
 
 const errorOf = (event: TaskEvent): string | null => {
@@ -63,6 +86,7 @@ export const changeOf = (event: TaskEvent): TaskChange => {
         userToken: event.userToken
       }
       : undefined,
-    stopReason: stopReasonOf(event._tag)
+    stopReason: stopReasonOf(event._tag),
+    actor: actorOf(event)
   }
 }

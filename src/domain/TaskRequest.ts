@@ -9,6 +9,7 @@ import * as RawJson from "./json/RawJson.ts"
 import type { Writable } from "./json/Writer.ts"
 import * as Limits from "./Limits.ts"
 import * as Metadata from "./Metadata.ts"
+import { usualPriority } from "./Task.ts"
 
 const Id = Schema.Int.check(
   Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }, {
@@ -33,6 +34,13 @@ const isHttpUrl = Schema.makeFilter(
 const hasPossibleHost = Schema.makeFilter(
   (text: string) => (URL.parse(text)?.hostname.length ?? 0) <= Limits.hostLength,
   { expected: `a host of at most ${Limits.hostLength} characters` }
+)
+
+/** Where webhooks may be sent. */
+export const WebhookUrl = Schema.String.check(
+  isAtMostCharacters(Limits.callbackUrlLength),
+  isHttpUrl,
+  hasPossibleHost
 )
 
 const ProviderData = Schema.Struct({ path: absentOr(Schema.String, "Storage-relative path of the file.") })
@@ -238,6 +246,13 @@ const isUniqueByName = Schema.makeFilter((tools: ReadonlyArray<ClientTool>) => {
   })
 })
 
+/** The place in the queue. Without one it is the usual one. */
+const priorityUpTo = (maximum: number) =>
+  absentOr(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }, { expected: `an integer between 0 and ${maximum}` })),
+    `Place in the queue while the core has no room: 0 to ${maximum}, ${usualPriority} by default. A higher one goes first; one that waits rises by one a minute.`
+  )
+
 /** Body of `POST /api/tasks`. */
 export const CreateTaskBody = Schema.Struct({
   assistant_id: Id.annotate({ description: "The assistant, by its id in the assistant backend." }),
@@ -258,7 +273,7 @@ export const CreateTaskBody = Schema.Struct({
     "Id of an image generator configuration of the assistant. An unknown id silently means the default."
   ),
   callback_url: absentOr(
-    Schema.String.check(isAtMostCharacters(Limits.callbackUrlLength), isHttpUrl, hasPossibleHost),
+    WebhookUrl,
     `The URL that receives webhooks: absolute, http or https, up to ${Limits.callbackUrlLength} characters.`
   ),
   callback_secret: absentOr(
@@ -280,6 +295,7 @@ export const CreateTaskBody = Schema.Struct({
     ),
     `Limit in seconds, counted from creation and including the wait in the queue; ${Limits.maxExecutionTime} by default.`
   ),
+  priority: priorityUpTo(Limits.priority.ofUsers),
   metadata: absentOr(
     Metadata.Metadata,
     `Labels of the client's own: up to ${Limits.metadataPairs} texts of up to ${Limits.metadataValueLength} characters, `
@@ -287,6 +303,12 @@ export const CreateTaskBody = Schema.Struct({
   )
 }).annotate({ identifier: "CreateTask", description: "A task to run. `null` means the same as absent." })
 export type CreateTaskBody = typeof CreateTaskBody.Type
+
+/** The priority of a task that an internal caller creates. */
+export const internalPriority = priorityUpTo(Limits.priority.highest)
+
+/** The same on behalf of a user, by an internal caller. */
+export const InternalCreateTaskBody = Schema.Struct({ ...CreateTaskBody.fields, priority: internalPriority })
 
 /** What a client of another protocol asks of the model. Only extensions add it, and a core may ignore it. */
 export const RunOptions = Schema.Struct({
@@ -313,6 +335,8 @@ export const KeptFields = Schema.Struct({
   callbackUrl: Schema.NullOr(Schema.String),
   /** Seconds. */
   maxExecutionTime: Schema.Int,
+  /** From 0 to 9. The place in the queue: a higher one goes first. */
+  priority: Schema.Int,
   metadata: Schema.NullOr(Metadata.Metadata)
 })
 export interface KeptFields extends Schema.Schema.Type<typeof KeptFields> {}
@@ -322,8 +346,8 @@ export interface CreateTask extends KeptFields {
   readonly callbackSecret: string | null
   /** The name of the format of the webhooks, which an extension adds. If absent, they have the task itself. */
   readonly callbackFormat?: string
-  /** From 0 to 9; `Task.usualPriority` if absent. The place in the queue: a higher one goes first. */
-  readonly priority?: number
+  /** Slots that the task must leave free, for the user's own tasks; none if absent. */
+  readonly sparedSlots?: number
   /** See `StoredRequest`. */
   readonly request: OpaqueJson
   /** The `RunRequest` of a request that refers to other tasks, unless it is large. */
@@ -352,6 +376,7 @@ export const ownFieldsOf = (body: Body) => ({
   callbackUrl: body.callback_url ? new URL(body.callback_url).href : null,
   callbackSecret: body.callback_secret || null,
   maxExecutionTime: body.max_execution_time ?? Limits.maxExecutionTime,
+  priority: body.priority ?? usualPriority,
   metadata: Metadata.orNull(body.metadata)
 })
 type OwnFields = ReturnType<typeof ownFieldsOf>
@@ -361,13 +386,15 @@ const names = {
   callbackUrl: "callback_url",
   callbackSecret: "callback_secret",
   maxExecutionTime: "max_execution_time",
+  priority: "priority",
   metadata: "metadata"
 } as const satisfies Record<keyof OwnFields, keyof CreateTaskBody>
 
 /** The kept fields as `?include=request` shows them. The `RunRequest` has the assistant's id. */
-export const shownFieldsOf = ({ callbackUrl, maxExecutionTime, metadata }: KeptFields) =>
+export const shownFieldsOf = ({ callbackUrl, maxExecutionTime, metadata, priority }: KeptFields) =>
   ({
     max_execution_time: maxExecutionTime,
+    priority,
     callback_url: callbackUrl,
     metadata: metadata ?? {}
   }) satisfies Record<Exclude<(typeof names)[keyof typeof names], "callback_secret">, unknown>

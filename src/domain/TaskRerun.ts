@@ -1,7 +1,14 @@
 /** The body of `POST /api/tasks/{uuid}/rerun`, which replaces fields of a stored request. */
 import { Schema, Struct } from "effect"
 import type { Writable } from "./json/Writer.ts"
-import { type CreateTask, CreateTaskBody, givenFieldsOf, runFieldsOf, type RunRequest } from "./TaskRequest.ts"
+import {
+  type CreateTask,
+  CreateTaskBody,
+  givenFieldsOf,
+  internalPriority,
+  runFieldsOf,
+  type RunRequest
+} from "./TaskRequest.ts"
 
 const { assistant_id, input, ...optional } = CreateTaskBody.fields
 
@@ -16,6 +23,9 @@ export const RerunBody = Schema.Struct({
     "Fields that replace those of the original request; `null` removes an optional one. `callback_secret` is never "
     + "copied: pass it again for signed webhooks."
 })
+
+/** The same on behalf of a user, by an internal caller. */
+export const InternalRerunBody = Schema.Struct({ ...RerunBody.fields, priority: internalPriority })
 
 /** The replaced fields. */
 export interface Overrides {

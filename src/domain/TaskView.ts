@@ -67,8 +67,8 @@ export const toPieces = (
 export const toJson = (...given: Parameters<typeof toPieces>): OpaqueJson => join(toPieces(...given))
 
 /** The field `waiting_on` of `?include=waiting_on`. */
-export const describeWaiting = (task: Parameters<typeof waitingOn>[0]) => {
-  const waiting = waitingOn(task)
+export const describeWaiting = (...given: Parameters<typeof waitingOn>) => {
+  const waiting = waitingOn(...given)
   if (waiting === null) return { waiting_on: null }
   const { silence, until, ...rest } = waiting
   const silent = silence === undefined

@@ -90,8 +90,11 @@ export const Delivery = Schema.Struct({
 })
 export type Delivery = typeof Delivery.Type
 
+/** The delays between the attempts of a delivery, from the end of one to the begin of the next. */
+export type Delays = Schedule.Schedule<Duration.Duration>
+
 /** The delays between the 5 attempts: 10, 30, 60 and 120 s. */
-export const schedule = Schedule.duration("10 seconds").pipe(
+const schedule: Delays = Schedule.duration("10 seconds").pipe(
   Schedule.concat(Schedule.duration("30 seconds")),
   Schedule.concat(Schedule.duration("60 seconds")),
   Schedule.concat(Schedule.duration("120 seconds"))
@@ -101,13 +104,14 @@ export const schedule = Schedule.duration("10 seconds").pipe(
  * Adds 1 to 5 % jitter, so that a recovered target does not receive every retry together. The minimum of 1 % keeps a
  * delay from being shorter when the clocks of two nodes differ by milliseconds.
  */
-const spread = Schedule.modifyDelay(
-  schedule,
-  ({ duration }) => Effect.map(Random.next, (share) => Duration.times(duration, 1.01 + share / 25))
-)
+const spread = (by: Delays) =>
+  Schedule.modifyDelay(
+    by,
+    ({ duration }) => Effect.map(Random.next, (share) => Duration.times(duration, 1.01 + share / 25))
+  )
 
 /** Replays a fresh schedule up to the given number of attempts; undefined when the schedule has ended. */
-const delayAfter = Effect.fnUntraced(function*(by: typeof schedule, attempts: number) {
+const delayAfter = Effect.fnUntraced(function*(by: Delays, attempts: number) {
   const step = yield* Schedule.toStep(by)
   let delay: Duration.Duration | undefined
   for (let attempt = 1; attempt <= attempts; attempt++) {
@@ -120,18 +124,20 @@ const delayAfter = Effect.fnUntraced(function*(by: typeof schedule, attempts: nu
 })
 
 /** The delay from the end of attempt `attempts` to the next one; undefined when that was the last. */
-export const nextDelay = (attempts: number): Effect.Effect<Duration.Duration | undefined> =>
-  delayAfter(spread, attempts)
+export const nextDelay = (attempts: number, by: Delays = schedule): Effect.Effect<Duration.Duration | undefined> =>
+  delayAfter(spread(by), attempts)
 
 /** The delays without jitter, in order. */
-export const delays: Effect.Effect<ReadonlyArray<Duration.Duration>> = Effect.gen(function*() {
+export const delaysOf = Effect.fnUntraced(function*(by: Delays) {
   const found: Array<Duration.Duration> = []
   for (;;) {
-    const delay = yield* delayAfter(schedule, found.length + 1)
+    const delay = yield* delayAfter(by, found.length + 1)
     if (delay === undefined) return found
     found.push(delay)
   }
 })
+
+export const delays: Effect.Effect<ReadonlyArray<Duration.Duration>> = delaysOf(schedule)
 
 export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("DeliveryNotFound", {}) {
   override get message() {

@@ -5,10 +5,28 @@ import { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import { isStatementTimeout } from "../services/store/sql/Queries.ts"
 import { Forbidden, ServiceUnavailable, Unauthorized } from "./contract/Errors.ts"
 
+/** What an operator does. */
+export interface AuditedAction {
+  /** Words with `_`, as in `endpoint_create`. */
+  readonly action: string
+  readonly target?: string | null
+  /** The user. */
+  readonly sub?: string | null
+  readonly reason?: string | null
+  readonly bulkId?: string | null
+}
+
 export class CurrentOperator extends Context.Service<CurrentOperator, {
   readonly role: "full" | "read"
   /** Identifies the token in logs. */
   readonly token: string
+  /** The name of its owner, for the audit. */
+  readonly name: string
+  /** Makes a change, or a read of what tasks say, with a line of the audit. Without the line there is no change. */
+  readonly audited: <A, E, R>(
+    line: AuditedAction,
+    change: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | StoreUnavailable, R>
 }>()("async-task-service/http/OperatorRoutes/CurrentOperator") {}
 
 /**
@@ -32,7 +50,7 @@ const tooBusy = new ServiceUnavailable({
   code: "too_busy"
 })
 
-export const isOutage = <E>(error: E): error is Extract<E, StoreUnavailable> => error instanceof StoreUnavailable
+const isOutage = <E>(error: E): error is Extract<E, StoreUnavailable> => error instanceof StoreUnavailable
 
 const outageOf = (error: StoreUnavailable) =>
   isStatementTimeout(error)
@@ -49,4 +67,15 @@ export const orUnavailable = <A, E, R>(search: Effect.Effect<A, E, R>) =>
     (error) => isOutage(error) ? outageOf(error) : error as Exclude<E, StoreUnavailable>
   ).pipe(
     Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(tooBusy) })
+  )
+
+/** A change with its line of the audit, for handlers of operators' routes. */
+export const audited = <A, E, R>(line: AuditedAction, change: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(CurrentOperator, (operator) => operator.audited(line, change))
+
+/** Logs what an operator did, in addition to the audit. */
+export const logged = (message: string, details: Readonly<Record<string, unknown>> = {}) =>
+  Effect.flatMap(
+    CurrentOperator,
+    ({ name, token }) => Effect.annotateLogs(Effect.logInfo(message), { operator: token, name, ...details })
   )

@@ -16,7 +16,14 @@ import { ReferenceText } from "../http/Llms.ts"
 import * as Server from "../http/Server.ts"
 import { TaskOwnership } from "../services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../services/core/CoreClient.ts"
-import { CallbackFormats, CreateLimits, GaugeHooks, RevocationHooks, TaskLinks } from "../services/Extensions.ts"
+import {
+  CallbackFormats,
+  CreateLimits,
+  GaugeHooks,
+  RevocationHooks,
+  TaskLinks,
+  UserDataOfExtensions
+} from "../services/Extensions.ts"
 import { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import * as ClockSync from "../services/operations/ClockSync.ts"
 import { ClusterNodes } from "../services/operations/ClusterNodes.ts"
@@ -153,10 +160,16 @@ const layerStore = (database: Database.Database, config: AppConfig) =>
 
 /**
  * The assistant backend, the configured one or the built-in one: the calls of a built-in core, the client of the gateway, and
- * the public storage routes of the built-in one.
+ * the public storage routes of the built-in one. Without a backend there are no calls, and only the files of a directory.
  */
 const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
-  const { assistantBackendUrl: url } = config
+  const { assistantBackendUrl: url, filesDir, hasBackend } = config
+  if (!hasBackend) {
+    if (filesDir === undefined) return undefined
+    const { layerFiles, layerStorage } = yield* Builtin.files(config, filesDir)
+    const layerHttp = InProcess.layerClient(yield* InProcess.toApp(layerFiles))
+    return { url: "http://files.builtin", calls: undefined, layerHttp, layerStorage }
+  }
   if (url !== undefined) {
     const layerHttp = Outgoing.layer
     const calls = yield* Effect.provideContext(BackendClient.make(url), yield* Layer.build(layerHttp))
@@ -170,17 +183,23 @@ const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
   return { url: "http://backend.builtin", calls, layerHttp, layerStorage }
 })
 
-/** The core: the configured one, or the built-in one, which reports to `tasks`. */
-const layerCore = ({ coreTokens, coreUrl, internalUrl }: AppConfig, backend: Backend, tasks: TasksReady) =>
-  coreUrl === undefined
-    ? Layer.effect(CoreClient, Effect.map(DirectCore.make(backend, Deferred.await(tasks)), CoreClient.make))
+/** The core: the configured one, or the built-in one, which reports to `tasks` and cannot be without a backend. */
+const layerCore = (
+  { coreTokens, coreUrl = "", internalUrl, modelRuns }: AppConfig,
+  backend: Backend | undefined,
+  tasks: TasksReady
+) =>
+  coreUrl === "" && backend !== undefined
+    ? Layer.effect(CoreClient, Effect.map(DirectCore.make(backend, Deferred.await(tasks), modelRuns), CoreClient.make))
     : CoreClient.layer({ url: coreUrl, tokens: coreTokens, eventsUrl: `${internalUrl}/internal/core/events` }).pipe(
       Layer.provide(UndiciTransport.layer)
     )
 
 const layerUpstreams = (config: AppConfig, tasks: TasksReady) =>
   Layer.unwrap(Effect.gen(function*() {
-    const { calls, layerHttp, layerStorage, url } = yield* findBackend(config)
+    const found = yield* findBackend(config)
+    if (found === undefined) return Layer.merge(layerCore(config, undefined, tasks), AssistantBackend.layerNone)
+    const { calls, layerHttp, layerStorage, url } = found
     const layerBackendClient = AssistantBackend.layer(url).pipe(Layer.provide([layerHttp, BufferCollector.layer]))
     return Layer.mergeAll(layerCore(config, calls, tasks), layerBackendClient, layerStorage)
   })).pipe(Layer.provide([NodeServices.layer, NodeCrypto.layerRandom]))
@@ -255,19 +274,19 @@ const layerAuthorization = (config: AppConfig) =>
 
 const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerSecrets = Layer.provide(Secrets.layer(config.encryptionKeys), NodeCrypto.layerAead)
-  const layerTasks = layerDrainWebhooks.pipe(
+  const layerCensus = config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated
+  const layerTasks = Layer.mergeAll(layerDrainWebhooks, layerCensus).pipe(
     Layer.provideMerge(TaskEngine.layer),
-    Layer.provideMerge(config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated),
     Layer.provideMerge([
       Layer.provideMerge(MeasuredTaskWrites.layer, layerTaskStores),
       Layer.provide(RevocationRepositorySql.layer, layerRevocationHooks)
     ]),
     Layer.provideMerge(layerRelay(database)),
     Layer.provide(layerSecrets),
-    Layer.provide(
+    Layer.provideMerge(
       WebhookTransport.layer(WebhookResolver.make(config.webhookGuard, undefined, config.webhookProxyResolves))
     ),
-    Layer.provide(NodeCrypto.layerHmac)
+    Layer.provideMerge(NodeCrypto.layerHmac)
   )
   const tasks: TasksReady = Deferred.makeUnsafe()
   const layerTasksReady = Layer.effectDiscard(Effect.flatMap(Tasks, ({ report }) => Deferred.succeed(tasks, report)))
@@ -299,6 +318,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       layerEngineSettings(config),
       layerTurnReport,
       layerTaskLinks(config),
+      Layer.succeed(UserDataOfExtensions, extensions.flatMap(({ userData = [] }) => userData)),
       Layer.succeed(CreateLimits, config.extensions.flatMap(({ createLimits = [] }) => createLimits)),
       Layer.succeed(GaugeHooks, config.extensions.flatMap(({ gaugeHook = [] }) => gaugeHook)),
       Layer.succeed(DocumentedVersion, version),

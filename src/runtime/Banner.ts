@@ -1,5 +1,5 @@
 /** Prints the URLs, a development token and commands to try when the service starts. */
-import { Console, Effect } from "effect"
+import { Console, Effect, Redacted } from "effect"
 import * as Addresses from "./config/Addresses.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
 import * as TokenKeys from "./config/TokenKeys.ts"
@@ -31,6 +31,16 @@ const withoutToken = ({ jwtPublicKey, jwtSecret }: AppConfig) => {
   return `none, because ${jwtPublicKey === undefined ? "JWT_JWKS_URL" : "JWT_PUBLIC_KEY"} is set; its issuer mints them`
 }
 
+/** What an external core has to be started with. Only tokens that were generated here are shown. */
+const coreLines = ({ coreEventTokens, coreTokens, coreUrl, generates }: AppConfig) => {
+  if (coreUrl === undefined) return ""
+  const shown = (isGenerated: boolean, tokens: AppConfig["coreTokens"]) =>
+    isGenerated && tokens[0] !== undefined ? Redacted.value(tokens[0]) : "… (as set here)"
+  return `\n  Core      ${Addresses.shown(coreUrl)}, which needs these settings:\n`
+    + `            CORE_TOKEN=${shown(generates.coreToken, coreTokens)}\n`
+    + `            CORE_EVENT_TOKENS=${shown(generates.eventToken, coreEventTokens)}`
+}
+
 /** Logs that the process listens; in development prints how to try it. */
 export const print = Effect.fnUntraced(function*(config: AppConfig) {
   const url = config.publicUrl
@@ -43,7 +53,9 @@ export const print = Effect.fnUntraced(function*(config: AppConfig) {
     `\n  ${name.padEnd(9)} ${url}${path}`
   ).join("")
   yield* Console.log(
-    `\nAsynchronous Task Service\n\n  Base URL  ${url}\n  Start     ${url}/${pages}\n  API docs  ${url}/docs`
+    `\nAsynchronous Task Service\n\n  Base URL  ${url}\n  Start     ${url}/${pages}\n  API docs  ${url}/docs${
+      coreLines(config)
+    }`
   )
   if (config.developmentSecret === undefined) return yield* Console.log(`  Token     ${withoutToken(config)}\n`)
   const token = yield* TokenKeys.mint(config.developmentSecret, { rules: config.tokenRules })

@@ -4,7 +4,7 @@ import type { Command } from "effect/cli"
 import type { Digest, SecureRandom } from "effect/crypto"
 import type { Etag, HttpPlatform, HttpRouter } from "effect/http"
 import type { SqlClient, SqlError } from "effect/sql"
-import type { Authorization } from "../http/contract/Middleware.ts"
+import type { Authorization, InternalAuthorization } from "../http/contract/Middleware.ts"
 import type { CorsOrigins } from "../http/Cors.ts"
 import type { ExtensionRoutes } from "../http/ExtensionRoutes.ts"
 import type { BodyReader } from "../http/handlers/body/BodyReader.ts"
@@ -13,14 +13,16 @@ import type { Link } from "../http/Home.ts"
 import type { OperatorAuthorization } from "../http/OperatorRoutes.ts"
 import type { TaskActors } from "../services/actors/TaskActors.ts"
 import type { CoreClient } from "../services/core/CoreClient.ts"
-import type { CallbackFormat, CreateLimit, RevocationHook, TaskLink } from "../services/Extensions.ts"
+import type { CallbackFormat, CreateLimit, RevocationHook, TaskLink, UserData } from "../services/Extensions.ts"
 import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import type { Memory } from "../services/limits/Memory.ts"
 import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
+import type { CoreBusy } from "../services/queue/CoreBusy.ts"
 import type { Group, Values } from "../services/settings/Setting.ts"
 import type { Settings } from "../services/settings/Settings.ts"
 import type { Changes } from "../services/signals/Changes.ts"
 import type { MemoryTables } from "../services/store/MemoryTables.ts"
+import type { RunQueue } from "../services/store/queue/RunQueue.ts"
 import type { Tables } from "../services/store/schema/Migrations.ts"
 import type { TaskReads } from "../services/store/tasks/TaskReads.ts"
 import type { TaskRetention } from "../services/store/tasks/TaskRetention.ts"
@@ -32,6 +34,8 @@ import type { Turns } from "../services/tasks/Turns.ts"
 import type { Secrets } from "../services/tokens/Secrets.ts"
 import type { TokenRevocations } from "../services/tokens/TokenRevocations.ts"
 import type { TokenVerifier } from "../services/tokens/TokenVerifier.ts"
+import type { WebhookSender, WebhookTargets } from "../services/webhooks/WebhookSender.ts"
+import type { HmacSha256 } from "../services/webhooks/WebhookSignatures.ts"
 import type { CommandFailed } from "./cli/Root.ts"
 
 /** The services of the engine that extensions use. */
@@ -41,16 +45,19 @@ type EngineServices =
   | BodyReader
   | Changes
   | ClusterNodes
+  | CoreBusy
   | CoreClient
   | EngineSettings
   | Digest.Digest
   | Etag.Generator
   | FileSystem.FileSystem
+  | HmacSha256
   | HttpPlatform.HttpPlatform
   | HttpRouter.HttpRouter
   | Memory
   | OwnConnections
   | Path.Path
+  | RunQueue
   | Secrets
   | SecureRandom.SecureRandom
   | Settings
@@ -65,6 +72,8 @@ type EngineServices =
   | TokenRevocations
   | TokenVerifier
   | Uploads
+  | WebhookSender
+  | WebhookTargets
 
 /** The routes and services of an extension. */
 export type ExtensionLayer = Layer.Layer<never, SqlError.SqlError, EngineServices>
@@ -77,6 +86,8 @@ export class OwnConnections extends Context.Service<OwnConnections, {
 /** Settings of the engine that extensions need. */
 export class EngineSettings extends Context.Service<EngineSettings, {
   readonly internalTokens: ReadonlyArray<Redacted.Redacted>
+  /** The name of each of them. */
+  readonly internalTokenNames: ReadonlyArray<string>
   /** The origins of other web pages that may call the service. */
   readonly corsOrigins: CorsOrigins
   readonly isProduction: boolean
@@ -101,6 +112,8 @@ interface LoadedExtension {
   readonly operators?: Layer.Layer<OperatorAuthorization, SqlError.SqlError, EngineServices>
   /** Tokens of operators that may change nothing: they read the metrics too. */
   readonly readTokens?: ReadonlyArray<Redacted.Redacted>
+  /** The name of each of them, for `doctor`. */
+  readonly readTokenNames?: ReadonlyArray<string>
   /** Its routes for operators, which exist if another extension knows operators. */
   readonly forOperators?: Layer.Layer<never, SqlError.SqlError, EngineServices | OperatorAuthorization>
   /** What it knows of tasks. */
@@ -125,6 +138,8 @@ export interface Extension {
   readonly callbackFormats?: Effect.Effect<Readonly<Record<string, CallbackFormat>>, never, SqlClient.SqlClient>
   /** What it reads from the turns of events, also while its settings turn it off. One extension has it. */
   readonly turnReport?: TurnReport
+  /** What it keeps of users, also while its settings turn it off: what an operator exports and erases. */
+  readonly userData?: UserData
   /** What it changes in the transaction of a revocation, also while its settings turn it off. */
   readonly onRevoked?: RevocationHook
 }
@@ -136,11 +151,15 @@ export interface TestExtension {
     never,
     | Authorization
     | BodyReader
+    | Changes
     | Digest.Digest
     | Etag.Generator
     | FileSystem.FileSystem
+    | HmacSha256
     | HttpPlatform.HttpPlatform
     | HttpRouter.HttpRouter
+    | InternalAuthorization
+    | Memory
     | MemoryTables
     | Path.Path
     | Secrets
@@ -149,9 +168,11 @@ export interface TestExtension {
     | TaskReads
     | Tasks
     | TokenRevocations
+    | WebhookSender
+    | WebhookTargets
   >
   /** What it knows of tasks. */
-  readonly taskLink: Effect.Effect<TaskLink, never, MemoryTables>
+  readonly taskLink?: Effect.Effect<TaskLink, never, MemoryTables>
   readonly turnReport?: TurnReport
   readonly routes: ExtensionRoutes
 }

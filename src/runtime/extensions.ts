@@ -20,5 +20,10 @@ export const modules: ReadonlyArray<ExtensionModules> = [
     testing: () => import("./extensions/usage/testing.ts"),
     commands: () => import("./extensions/usage/commands.ts")
   },
+  {
+    server: () => import("./extensions/endpoints/server.ts"),
+    testing: () => import("./extensions/endpoints/testing.ts"),
+    commands: () => import("./extensions/endpoints/commands.ts")
+  },
   { server: () => import("./extensions/console/Console.ts") }
 ]

@@ -35,8 +35,8 @@ export interface TaskLink {
     /** Says what a value of the parameter must be. */
     readonly expected: string
     readonly isValue: (text: string) => boolean
-    /** The tasks of a user with a value of the parameter: a bounded number. */
-    readonly select: (sub: string, value: string) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
+    /** The tasks of a user, or of all users (null), with a value of the parameter: a bounded number. */
+    readonly select: (sub: string | null, value: string) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
   }
   /** The field of a task; null without one. */
   readonly describe: (
@@ -48,13 +48,44 @@ export const TaskLinks = Context.Reference<ReadonlyArray<TaskLink>>("async-task-
   defaultValue: () => []
 })
 
+/**
+ * A table with rows of users, by which all that is kept of a user is exported and erased. Each table that names a user has one, and a test
+ * finds those that have none; rows that refer to `tasks` with ON DELETE CASCADE go with their task and need none.
+ */
+export interface UserTable {
+  readonly table: string
+  /** The rows of the user `$1`, as a condition. */
+  readonly isOfUser: string
+  /**
+   * The lines of the export, one for each row: their `type`, the columns of the primary key with their types, in whose order rows are read,
+   * and the SQL of each field, without secrets. Null: the table has nothing of the user that another line lacks.
+   */
+  readonly exported: {
+    readonly type: string
+    readonly key: Readonly<Record<string, string>>
+    readonly fields: Readonly<Record<string, string>>
+  } | null
+}
+
+/** What is kept of users, in the order in which it is erased. */
+export interface UserData {
+  readonly tables: ReadonlyArray<UserTable>
+  /** What operators see of a user: SQL of a value of JSON about the user `$1`, by field. */
+  readonly summary?: Readonly<Record<string, string>>
+}
+
+export const UserDataOfExtensions = Context.Reference<ReadonlyArray<UserData>>(
+  "async-task-service/services/UserDataOfExtensions",
+  { defaultValue: () => [] }
+)
+
 interface Statement {
   readonly text: string
   readonly values: ReadonlyArray<unknown>
 }
 
-/** What extensions change in the transaction of a revocation. */
-export type RevocationHook = (revocation: Revocation) => ReadonlyArray<Statement>
+/** What extensions change in the transaction of a revocation. `actor` is who revoked, a short text of the caller, if it is known. */
+export type RevocationHook = (revocation: Revocation, actor: string | undefined) => ReadonlyArray<Statement>
 
 export const RevocationHooks = Context.Reference<ReadonlyArray<RevocationHook>>(
   "async-task-service/services/RevocationHooks",

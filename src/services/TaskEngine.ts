@@ -5,6 +5,8 @@ import { TaskActors } from "./actors/TaskActors.ts"
 import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { CoreStops } from "./core/CoreStops.ts"
 import { Memory } from "./limits/Memory.ts"
+import { LiveReading } from "./live/LiveReading.ts"
+import { LiveTexts } from "./live/LiveTexts.ts"
 import * as Retention from "./operations/Retention.ts"
 import { CoreBusy } from "./queue/CoreBusy.ts"
 import { TaskRequests } from "./tasks/TaskRequests.ts"
@@ -16,9 +18,11 @@ import { WebhookDispatcher } from "./webhooks/WebhookDispatcher.ts"
 import { Webhooks } from "./webhooks/Webhooks.ts"
 
 export const layerWith = (layerActors: typeof TaskActors.layer) =>
-  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, TaskRequests.layer, Retention.layer).pipe(
-    Layer.provideMerge(Turns.layer),
+  Layer.mergeAll(Webhooks.layer, LiveReading.layer, TaskRequests.layer, Retention.layer).pipe(
+    Layer.provideMerge(TaskWatch.layer),
     Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer, Admissions.layer)),
+    Layer.provideMerge(LiveTexts.layer),
+    Layer.provideMerge(Turns.layer),
     Layer.provideMerge(TaskSweeper.layer),
     Layer.provideMerge(layerActors),
     Layer.provideMerge(CoreBusy.layer),

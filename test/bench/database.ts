@@ -61,7 +61,12 @@ const measureNotify = async (listeners: number) => {
 
 const measureTasks = async (count: number) => {
   await sql`CREATE EXTENSION pg_stat_statements`
-  const service = await Service.start({ DATABASE_URL: database.url, MAX_ACTIVE_TASKS: "100000", LOG_LEVEL: "Error" })
+  const service = await Service.start({
+    DATABASE_URL: database.url,
+    MAX_ACTIVE_TASKS: "100000",
+    MODEL_RUNS: "100000",
+    LOG_LEVEL: "Error"
+  })
   const state = async () => {
     const [row] = await sql<Array<{ lsn: string; bytes: string; calls: string }>>`
       SELECT pg_current_wal_lsn() - '0/0' AS lsn,

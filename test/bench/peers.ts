@@ -212,6 +212,7 @@ const start = async (contestant: Contestant): Promise<Running> => {
   const settings = {
     DATABASE_URL,
     MAX_ACTIVE_TASKS: "1000000",
+    MODEL_RUNS: "1000000",
     LOG_LEVEL: "Warn",
     ...(core === undefined ? {} : { CORE_URL: core.url })
   }

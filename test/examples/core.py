@@ -3,8 +3,9 @@ import json, os, threading, time, urllib.error, urllib.request, uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PORT, TOKEN = int(os.environ.get("CORE_PORT", "3001")), os.environ["CORE_TOKEN"]
-EVENT_TOKEN, SILENCE = os.environ["CORE_EVENT_TOKEN"], 60
+EVENT_TOKEN, SILENCE, ROOM = os.environ["CORE_EVENT_TOKEN"], 60, int(os.environ.get("CORE_ROOM", "100"))
 runs, lock = {}, threading.Lock()  # The runs in progress, with what stops them.
+working = set()  # Those that have not come to their last event; ROOM of them at most.
 
 
 def report(run, stopped, **event):
@@ -34,6 +35,7 @@ def work(run, stopped):
     report(run, stopped, type="processing")  # This event accepts the run, within 30 s. The answer 202 does not.
     threading.Thread(target=give_signs, args=(run, stopped), daemon=True).start()
     resume, tools = run["resume"], run["client_tools"]  # Long work goes here.
+    working.discard(run["run_id"])  # Before the report: the service sends the next run when it knows that this one has ended.
     if tools and resume is None:
         calls = [{"id": "call_1", "name": tools[0]["name"], "arguments": {}}]
         report(run, stopped, type="interrupted", tool_calls=calls, state={})
@@ -54,13 +56,20 @@ class Core(BaseHTTPRequestHandler):
             stopped = runs.get(self.path.split("/")[2])
             return self.answer(404) if stopped is None else (stopped.set(), self.answer(202))
         with lock:  # A run that is started again while it is here goes on.
-            known, stopped = body["run_id"] in runs, runs.setdefault(body["run_id"], threading.Event())
+            known = body["run_id"] in runs
+            if not known and len(working) >= ROOM:
+                return self.answer(429, retry_after=1)  # Nothing is taken: the task waits in the service, and does not fail.
+            stopped = runs.setdefault(body["run_id"], threading.Event())
+            if not known:
+                working.add(body["run_id"])
         if not known:
             threading.Thread(target=work, args=(body, stopped), daemon=True).start()
         self.answer(202, {"silence_seconds": SILENCE})
 
-    def answer(self, status, body={}):
+    def answer(self, status, body={}, retry_after=None):
         self.send_response(status)
+        if retry_after is not None:
+            self.send_header("Retry-After", str(retry_after))
         self.send_header("Content-Type", "application/json")
         self.end_headers()
         self.wfile.write(json.dumps(body).encode())

@@ -3,7 +3,7 @@ import { createServer } from "node:http"
 import { json } from "node:stream/consumers"
 import { setTimeout as pause } from "node:timers/promises"
 
-const { CORE_EVENT_TOKEN = "", CORE_PORT = "3001", CORE_TOKEN = "" } = process.env
+const { CORE_EVENT_TOKEN = "", CORE_PORT = "3001", CORE_ROOM = "100", CORE_TOKEN = "" } = process.env
 const silence = 60
 
 interface Run {
@@ -17,6 +17,8 @@ interface Run {
 
 /** The runs in progress. A run that is started again while it is here goes on. */
 const runs = new Map<string, AbortController>()
+/** Those that have not come to their last event; CORE_ROOM of them at most. */
+const working = new Set<string>()
 
 /** Reports an event until the service has answered. Any other answer than 200 means that the run is over. */
 const report = async ({ events_url, run_id, task_id }: Run, event: object, signal: AbortSignal) => {
@@ -46,6 +48,8 @@ const work = async (run: Run, signal: AbortSignal) => {
   const event = tool === undefined || run.resume !== null
     ? { type: "completed", turn: turnOf(text) }
     : { type: "interrupted", tool_calls: [{ id: "call_1", name: tool.name, arguments: {} }], state: {} }
+  // Before the report: the service sends the next run when it knows that this one has ended.
+  working.delete(run.run_id)
   await report(run, event, signal)
 }
 
@@ -56,8 +60,16 @@ createServer(async (request, response) => {
   const id = stopped ?? body.run_id
   const known = runs.get(id)
   if (stopped !== undefined) return void (known?.abort(), response.writeHead(known === undefined ? 404 : 202).end())
+  // A core without room takes nothing. The task waits in the service, and does not fail.
+  if (known === undefined && working.size >= Number(CORE_ROOM)) {
+    return void response.writeHead(429, { "retry-after": "1" }).end()
+  }
   const started = known ?? new AbortController()
-  runs.set(id, started)
-  if (known === undefined) work(body, started.signal).catch(() => {}).finally(() => (started.abort(), runs.delete(id)))
+  const ended = () => (started.abort(), runs.delete(id), working.delete(id))
+  if (known === undefined) {
+    runs.set(id, started)
+    working.add(id)
+    work(body, started.signal).catch(() => {}).finally(ended)
+  }
   response.writeHead(202, { "content-type": "application/json" }).end(JSON.stringify({ silence_seconds: silence }))
 }).listen(Number(CORE_PORT), () => console.log(`core: http://127.0.0.1:${CORE_PORT}`))

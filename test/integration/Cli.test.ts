@@ -127,6 +127,7 @@ describe("the command line", () => {
       ["core", true],
       ["backend", true],
       ["service", true],
+      ["queue", true],
       ["silent runs", true],
       ["clock", true]
     ])

@@ -106,6 +106,7 @@ describe("async-task-service-client", () => {
     fs.writeFileSync(path.join(folder, "package.json"), "{\"type\": \"module\"}")
     const names = "{ TaskServiceClient, NotFoundError, isTerminal }"
     const code = `export ${names} from "${manifest.name}"\nexport { verifyWebhook } from "${manifest.name}/webhooks"\n`
+      + `export { createCore, serveCore } from "${manifest.name}/core"\n`
     fs.writeFileSync(path.join(folder, "exports.ts"), code)
     const typeRoots = [path.join(root, "node_modules/@types")]
     assert.strictEqual(compile("node", ["exports.ts"], { lib: ["ES2023"], types: ["node"], typeRoots }), "")

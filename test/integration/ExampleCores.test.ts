@@ -21,10 +21,11 @@ const hasPython = () => {
   }
 }
 
-const startCore = async (command: string, file: string) => {
+const startCore = async (command: string, file: string, room = "100") => {
   const port = await freePort()
+  const own = { CORE_PORT: String(port), CORE_TOKEN: coreToken, CORE_EVENT_TOKEN: internalToken, CORE_ROOM: room }
   const child = spawn(command, [file], {
-    env: { PATH: process.env["PATH"], CORE_PORT: String(port), CORE_TOKEN: coreToken, CORE_EVENT_TOKEN: internalToken },
+    env: { PATH: process.env["PATH"], ...own },
     stdio: ["ignore", "pipe", "inherit"]
   })
   onTestFinished(() => void child.kill("SIGKILL"))
@@ -38,7 +39,7 @@ describe("an example core", () => {
   for (const [name, command] of Object.entries(cores)) {
     it.skipIf(command === "python3" && !hasPython())(`${name} completes a task, also after tool results`, async () => {
       const file = path.join(examples, name)
-      assert.isAtMost(fs.readFileSync(file, "utf8").trimEnd().split("\n").length, 72)
+      assert.isAtMost(fs.readFileSync(file, "utf8").trimEnd().split("\n").length, 84)
       const database = await use(openDatabase(), onTestFinished)
       const url = await startCore(command, file)
       const service = await use(
@@ -65,8 +66,15 @@ describe("an example core", () => {
     })
   }
 
-  it("conforms to the protocol, as the kit finds, and one that ignores stops or is absent does not", async () => {
-    const url = await startCore(process.execPath, path.join(examples, "core.ts"))
+  it("conforms to the protocol with and without room, as the kit finds, and broken or absent ones do not", async () => {
+    const source = fs.readFileSync(path.join(examples, "core.ts"), "utf8")
+    const directory = useDirectory(onTestFinished)
+    const broken = (name: string, part: string, replacement: string) => {
+      assert.include(source, part)
+      const file = path.join(directory, name)
+      fs.writeFileSync(file, source.replace(part, replacement))
+      return file
+    }
     const conformance = async (coreUrl: string) => {
       const tokens = ["--core-token", coreToken, "--event-token", internalToken]
       const args = ["src/runtime/cli/Cli.ts", "conformance", "core", "--url", coreUrl, ...tokens, "--json"]
@@ -76,15 +84,30 @@ describe("an example core", () => {
       const { cases } = JSON.parse(await text(child.stdout))
       return cases.filter(({ outcome }: { outcome: string }) => outcome !== "passed")
     }
-    const deaf = path.join(useDirectory(onTestFinished), "core.ts")
-    fs.writeFileSync(deaf, fs.readFileSync(path.join(examples, "core.ts"), "utf8").replace("known?.abort(), ", ""))
-    const urls = [url, await startCore(process.execPath, deaf), "http://127.0.0.1:1"]
-    const [good, unstoppable, absent] = await Promise.all(urls.map(conformance))
-    assert.deepStrictEqual(good, [])
-    assert.deepStrictEqual(unstoppable.map(({ message }: { message: string }) => message), [
-      "events go on after a stop"
+    const deaf = broken("deaf.ts", "known?.abort(), ", "")
+    const refusal = "return void response.writeHead(429"
+    const greedy = broken("greedy.ts", refusal, `void work(body, new AbortController().signal)\n    ${refusal}`)
+    const vague = broken("vague.ts", `"retry-after": "1"`, `"retry-after": "soon"`)
+    const urls = await Promise.all([
+      startCore(process.execPath, path.join(examples, "core.ts")),
+      startCore(process.execPath, path.join(examples, "core.ts"), "1"),
+      startCore(process.execPath, deaf),
+      startCore(process.execPath, greedy, "1"),
+      startCore(process.execPath, vague, "1")
     ])
-    assert.lengthOf(absent, 10)
+    const [good, small, unstoppable, taking, unclear, absent] = await Promise.all(
+      [...urls, "http://127.0.0.1:1"].map(conformance)
+    )
+    assert.deepStrictEqual(good, [])
+    assert.deepStrictEqual(small, [])
+    const messagesOf = (cases: ReadonlyArray<{ message: string }>) => cases.map(({ message }) => message)
+    assert.deepStrictEqual(messagesOf(unstoppable), ["events go on after a stop"])
+    assert.include(messagesOf(taking), "a run that the core had no room for has an event")
+    assert.include(
+      messagesOf(unclear),
+      "Retry-After is \"soon\": it must be a number of seconds or an HTTP date"
+    )
+    assert.lengthOf(absent, 11)
     assert.match(absent[0].message, /^POST \/runs: /)
   }, 60_000)
 

@@ -42,6 +42,7 @@ const cases = [
   ["create", () => "/api/tasks", json, creation],
   ["tool-results", (uuid) => `/api/tasks/${uuid}/tool-results`, json, `{"results":[{"tool_call_id":"c1","output":1}]}`],
   ["cancel", (uuid) => `/api/tasks/${uuid}/cancel`, json, `{"reason":"no longer needed"}`],
+  ["stop", (uuid) => `/api/tasks/${uuid}/stop`, json, `{"reason":"no longer needed"}`],
   ["redeliver", (uuid, id) => `/api/tasks/${uuid}/deliveries/${id}/redeliver`, json, `{"callback_secret":"secret"}`],
   ["a wrong body", () => "/api/tasks", json, `{"assistant_id":"one","input":[]}`],
   ["upload", () => "/api/files", form, upload]

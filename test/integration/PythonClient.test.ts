@@ -139,8 +139,8 @@ for (const [index, code] of blocks.entries()) {
 }
 
 describe.skipIf(!hasPython)("the Python client", () => {
-  it("is a wheel smaller than 40 kB with nothing to install beside it", async () => {
-    assert.isBelow(fs.statSync(wheel).size, 40_000)
+  it("is a wheel smaller than 60 kB with nothing to install beside it", async () => {
+    assert.isBelow(fs.statSync(wheel).size, 60_000)
     const { version } = JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8"))
     assert.include(wheel, `-${version}-`)
     const print = "import importlib.metadata as m; print(m.metadata('async-task-service-client'))"

@@ -28,6 +28,7 @@ describe("?include=request", () => {
       llm_model_id: 3,
       image_generator_id: null,
       max_execution_time: 600,
+      priority: 2,
       callback_url: "http://127.0.0.1:9/hook",
       metadata: { a: "b" }
     }

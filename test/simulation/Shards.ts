@@ -97,6 +97,7 @@ export const make = Effect.fnUntraced(function*(
       seats.push(seat)
       const ownership = TaskOwnership.of({
         isMine: (id) => seat.believed.includes(TaskShard.of(id)),
+        ownedSince: (id) => seat.believed.includes(TaskShard.of(id)) ? 0 : Infinity,
         shards: () => seat.believed,
         changed: Effect.andThen(changed.await, changed.close),
         drain: Effect.void,

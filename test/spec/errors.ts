@@ -17,6 +17,7 @@ const endpoints = [
   ["GET", `/api/tasks/${unknown}`],
   ["POST", `/api/tasks/${unknown}/tool-results`, results],
   ["POST", `/api/tasks/${unknown}/cancel`, {}],
+  ["POST", `/api/tasks/${unknown}/stop`, {}],
   ["POST", "/api/tasks/cancel-interrupted"]
 ] as const
 
@@ -24,7 +25,8 @@ const endpoints = [
 const aboutTask = [
   ["GET", "?wait=never", undefined],
   ["POST", "/tool-results", { results: "all" }],
-  ["POST", "/cancel", { reason: "x".repeat(1001) }]
+  ["POST", "/cancel", { reason: "x".repeat(1001) }],
+  ["POST", "/stop", { reason: "x".repeat(1001) }]
 ] as const
 
 const faults = ({ body, status }: Answer) => [status, Object.keys(body.errors ?? {}).toSorted()]

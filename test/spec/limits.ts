@@ -17,6 +17,7 @@ const fields: ReadonlyArray<readonly [string, ReadonlyArray<unknown>, ReadonlyAr
   ["llm_model_id", [0, -7, 9_007_199_254_740_991, null], [9_007_199_254_740_992, 0.5]],
   ["image_generator_id", [0, -7, null], [0.5, "1"]],
   ["max_execution_time", [1, 86_400, null], [0, -1, 86_401, 1.5]],
+  ["priority", [0, 5, null], [-1, 6, 9, 2.5, "5"]],
   ["callback_url", [url(2048), "http://client.example", null], [url(2049), "ftp://client.example/", "/hook", ""]],
   ["callback_secret", ["s".repeat(255), null], ["s".repeat(256)]],
   ["input", [copies(10_000, text)], [[], copies(10_001, text)]],

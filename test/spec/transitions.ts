@@ -31,6 +31,7 @@ const table = {
   // Calls.
   "tool results": { pending: "refused", processing: "refused", interrupted: "processing", ...refusedAtTheEnd },
   "cancel": { pending: "refused", processing: "refused", interrupted: "canceled", ...refusedAtTheEnd },
+  "stop": { pending: "canceled", processing: "canceled", interrupted: "canceled", ...refusedAtTheEnd },
   "cancel-interrupted": { pending: "stays", processing: "stays", interrupted: "canceled", ...staysAtTheEnd },
   "withdrawal": { pending: "canceled", processing: "canceled", interrupted: "canceled", ...refusedAtTheEnd },
   // A pending task fails when it would start processing, and the results of an interrupted one bring another token.
@@ -58,6 +59,7 @@ const events = {
 const errors = (limits: { readonly acceptance: number; readonly limit: number }): Partial<Record<Trigger, string>> => ({
   "core error": "Task processing failed",
   "cancel": "not today",
+  "stop": "not today",
   "withdrawal": "not today",
   "token revoked": "Token revoked",
   "not accepted in time": `Task was not accepted by the processing core within ${limits.acceptance} s`,
@@ -67,6 +69,7 @@ const errors = (limits: { readonly acceptance: number; readonly limit: number })
 /** Triggers that end a run which the core may still work on: it is asked to stop. */
 const stopping: ReadonlySet<Trigger> = new Set([
   "cancel",
+  "stop",
   "cancel-interrupted",
   "withdrawal",
   "token revoked",
@@ -116,6 +119,8 @@ const pull = (gateway: Gateway, trigger: Trigger, { run, sub, token, uuid }: Hel
       return gateway.call("POST", `/api/tasks/${uuid}/tool-results`, token, results)
     case "cancel":
       return gateway.call("POST", `/api/tasks/${uuid}/cancel`, token, { reason: "not today" })
+    case "stop":
+      return gateway.call("POST", `/api/tasks/${uuid}/stop`, token, { reason: "not today" })
     case "cancel-interrupted":
       return gateway.call("POST", "/api/tasks/cancel-interrupted", token)
     case "withdrawal":

@@ -89,6 +89,8 @@ const ofTask = (failure: Refused | TaskFailure): Refused => {
       return internal(`TOO_MANY_${failure.limit.toUpperCase()}`, failure.message)
     case "NoSlotLeft":
       return internal("TOO_MANY_UPLOADS", "Too many uploads at a time. Try again when one has ended.")
+    case "FilesNotKept":
+      return refused("CONTENT_TYPE_NOT_SUPPORTED", failure.message)
     case "BackendUnauthorized":
       return internal("BACKEND_UNAUTHORIZED", "The assistant backend refused the token.")
     case "BackendUnavailable":

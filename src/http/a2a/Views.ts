@@ -11,8 +11,9 @@ import * as StoredRequest from "../../domain/StoredRequest.ts"
 import { isTerminal } from "../../domain/Task.ts"
 import { readCalls } from "../../domain/ToolCall.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
+import { isQueued } from "../../domain/WaitingOn.ts"
 import { Contexts, type Listed } from "../../services/a2a/Contexts.ts"
-import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
+import { AssistantBackend, storageBaseOrNone } from "../../services/files/AssistantBackend.ts"
 import type { TaskOutline } from "../../services/store/tasks/TaskReads.ts"
 import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
 import { type Client, type TurnOf, Turns } from "../../services/tasks/Turns.ts"
@@ -139,7 +140,7 @@ export const make = Effect.gen(function*() {
 
   const artifactOf = Effect.fnUntraced(
     function*({ token }: Caller, uuid: string, { files, text }: TurnReader.ReadTurn, maxText: number) {
-      const storageBase = files.length === 0 ? "" : yield* backend.storageBase(token)
+      const storageBase = files.length === 0 ? "" : yield* storageBaseOrNone(backend, token)
       const first: ReadonlyArray<Part> = text === undefined
         ? []
         : text.bytes.length <= maxText
@@ -182,7 +183,7 @@ export const make = Effect.gen(function*() {
     const view: View = {
       uuid: task.uuid,
       contextId: contextId ?? task.uuid,
-      status: task.status,
+      status: isQueued(task) ? "pending" : task.status,
       changedAt: changedAt ?? task.createdAt,
       message: yield* messageOf(task, wanted.maxText),
       artifact: wanted.hasArtifacts ? yield* artifactOf(caller, task.uuid, turn, wanted.maxText) : undefined,

@@ -41,7 +41,7 @@ export interface ReceivedWebhook {
   /** The raw body, as bytes or text. Never parsed JSON. */
   readonly body: Uint8Array | ArrayBuffer | string
   readonly headers: WebhookHeaders
-  /** The `callback_secret` of the task. Pass several during a rotation: one of them must match. */
+  /** The `callback_secret` of the task, or the secret of the webhook endpoint. Pass several during a rotation: one of them must match. */
   readonly secret: string | ReadonlyArray<string>
   /** Maximum difference in seconds between the timestamp and `now`. Default: 300. */
   readonly tolerance?: number
@@ -52,8 +52,10 @@ export interface ReceivedWebhook {
 export interface VerifiedWebhook {
   /** Identifies the delivery and is the same on each attempt: ignore ids that were processed before. */
   readonly id: string
+  /** What happened, such as `task.completed`. */
+  readonly type: string
   readonly taskId: string
-  /** The task, as `GET /api/tasks/{uuid}` returned it at the time of the event. */
+  /** The task, as `GET /api/tasks/{uuid}` returned it at the time of the event, or as the format of a webhook endpoint has it. */
   readonly task: { readonly uuid: string; readonly status: string; readonly [field: string]: unknown }
 }
 
@@ -104,6 +106,15 @@ const standardTags = (signature: string) =>
 const isTask = (value: unknown): value is VerifiedWebhook["task"] =>
   typeof value === "object" && value !== null && "uuid" in value && "status" in value
 
+const isObject = (value: unknown): value is { readonly [field: string]: unknown } =>
+  typeof value === "object" && value !== null
+
+/** The task in the event of a webhook endpoint: its body has the id of the event, but in a CloudEvent, whose headers nothing signs. */
+const taskOfEvent = (body: unknown, id: string): unknown => {
+  if (!isObject(body)) return undefined
+  return body["id"] === id && isObject(body["data"]) ? body["data"]["task"] : body["task"]
+}
+
 const parse = (bytes: Uint8Array): unknown => {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
@@ -113,7 +124,7 @@ const parse = (bytes: Uint8Array): unknown => {
 }
 
 /**
- * Checks both signatures and the timestamp; rejects with a `WebhookVerificationError`, or a `TypeError` for a parsed body. `X-Signature` alone is not enough,
+ * Verifies a webhook of a task, which has both signatures, and of a webhook endpoint, which has that of Standard Webhooks. Checks the signatures and the timestamp; rejects with a `WebhookVerificationError`, or a `TypeError` for a parsed body. For a task, `X-Signature` alone is not enough,
  * because only `webhook-signature` covers the timestamp.
  */
 export const verifyWebhook = (received: ReceivedWebhook): Promise<VerifiedWebhook> => {
@@ -124,13 +135,14 @@ export const verifyWebhook = (received: ReceivedWebhook): Promise<VerifiedWebhoo
     const second = headerOf(headers, "webhook-timestamp")
     const hex = headerOf(headers, "x-signature")
     const tags = standardTags(headerOf(headers, "webhook-signature"))
-    if (!/^[0-9a-f]{64}$/.test(hex) || tags.length === 0) return fail("missing_signature")
+    const isEvent = hex === ""
+    if (tags.length === 0 || !(isEvent || /^[0-9a-f]{64}$/.test(hex))) return fail("missing_signature")
     if (id === "" || !/^\d{1,12}$/.test(second)) return fail("missing_timestamp")
     const secrets = typeof secret === "string" ? [secret] : secret
     const content = standardContent(id, second, body)
     const checks = secrets.map((candidate) =>
       Promise.all([
-        matches(bodyKey(candidate), fromHex(hex), body),
+        isEvent || matches(bodyKey(candidate), fromHex(hex), body),
         Promise.all(tags.map((tag) => matches(standardKey(candidate), tag, content)))
       ]).then(([byBody, byContent]) => byBody && byContent.includes(true))
     )
@@ -138,9 +150,12 @@ export const verifyWebhook = (received: ReceivedWebhook): Promise<VerifiedWebhoo
       if (!outcomes.includes(true)) return fail("wrong_signature")
       if (Number(second) < now - tolerance) return fail("too_old")
       if (Number(second) > now + tolerance) return fail("too_new")
-      const task = parse(body)
+      const found = parse(body)
+      // A task that comes without `X-Signature` has lost it.
+      if (isEvent && isTask(found)) return fail("missing_signature")
+      const task = isEvent ? taskOfEvent(found, id) : found
       if (!isTask(task)) return fail("malformed_body")
-      return { id, taskId: task.uuid, task }
+      return { id, type: `task.${task.status}`, taskId: task.uuid, task }
     })
   })
 }

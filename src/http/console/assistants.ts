@@ -30,6 +30,10 @@ export const load = async () => {
   }
 }
 
+/** The name that the backend gives an assistant, or its number. */
+export const nameOf = (id: number): string =>
+  listed.value?.find((each) => each.id === String(id))?.name || `assistant ${id}`
+
 const kept = "assistant"
 const maxRecent = 5
 

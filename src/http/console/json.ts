@@ -31,6 +31,32 @@ export const parse = (text: string): { readonly value: unknown } | undefined => 
   }
 }
 
+/** Arguments, results and outputs are often JSON in a text: an object or an array. */
+export const unfold = (value: unknown): unknown =>
+  typeof value === "string" && value.length < 100_000 && /^\s*[[{]/.test(value) ? parse(value)?.value ?? value : value
+
+const fence = /^\s*```(?:json)?\s*\n([^]*?)\n\s*```\s*$/
+
+/** The value of a text that is nothing but JSON, also between the fences of Markdown; undefined for other texts. */
+export const jsonIn = (text: string): unknown => {
+  const value = unfold(fence.exec(text)?.[1] ?? text)
+  return typeof value === "string" ? undefined : value
+}
+
+/** What a turn says: its output, else the last message of the assistant, else whatever it has. A turn of any shape shows something. */
+export const saidIn = (turn: unknown): ReadonlyArray<unknown> => {
+  const output = field(turn, "output")
+  const isEmpty = (value: unknown) =>
+    value === undefined || value === null || value === "" ||
+    (typeof value === "object" && Object.keys(value).length === 0)
+  if (!isEmpty(output)) return Array.isArray(output) ? output : [output]
+  const said = listField(turn, "messages").findLast((message) => textField(message, "role") === "assistant")
+  const content = field(said, "content")
+  if (!isEmpty(content)) return Array.isArray(content) ? content : [content]
+  const { interrupt: _, messages: __, metadata: ___, output: ____, ...rest } = isFields(turn) ? turn : { turn }
+  return Object.values(rest).every(isEmpty) ? [] : [isFields(turn) ? rest : turn]
+}
+
 const maxAsk = 300
 
 /** The beginning of what a request asks, in one line; empty when it has no text. */

@@ -98,6 +98,9 @@ const problemsOf = (form: TaskForm, items: number): FieldErrors => {
 /** The fields of an earlier request that the form does not show, as they were. */
 export type Carried = Partial<Omit<CreateTask, "input" | Exclude<keyof TaskForm, "metadata">>>
 
+/** That a user may give. An internal caller may have given the earlier task a higher one. */
+const highestPriority = 5
+
 export const nothingCarried: Carried = {}
 
 const isEmpty = (value: unknown) => typeof value === "object" && Object.keys(value ?? {}).length === 0
@@ -126,7 +129,10 @@ export const formOf = ({ input, ...stored }: StoredRequest) => {
   const others = Object.entries(stored).filter(([name, value]) =>
     (!(name in emptyForm) || (name === "metadata" && !isPlain)) && !isEmpty(value)
   )
-  const carried: Carried = Object.fromEntries(others)
+  const carried: Carried = {
+    ...Object.fromEntries(others),
+    ...(stored.priority > highestPriority ? { priority: highestPriority } : {})
+  }
   return { form, carried, items: input.filter(({ type }) => type !== "text") }
 }
 

@@ -5,6 +5,7 @@ import { observe } from "./api.ts"
 
 export interface OperatorSession {
   readonly role: "full" | "read"
+  readonly name: string
   readonly expires_at: string
 }
 
@@ -39,6 +40,7 @@ const call = async <A>(path: string, method: string, body: unknown, signal?: Abo
 
 export const get = <A>(path: string, signal?: AbortSignal): Promise<A> => call<A>(path, "GET", undefined, signal)
 export const post = <A>(path: string, body?: unknown): Promise<A> => call<A>(path, "POST", body)
+export const put = <A>(path: string, body: unknown): Promise<A> => call<A>(path, "PUT", body)
 
 /** Asks whether the browser has a session. */
 export const load = async () => {

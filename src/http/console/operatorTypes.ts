@@ -42,8 +42,17 @@ export interface TaskDetail extends Task {
   readonly waiting_on: WaitingOn | null
   readonly bytes: { readonly request: number | null; readonly turn: number | null }
   readonly events: ReadonlyArray<
-    Pick<TaskEvent, "uuid" | "revision" | "status" | "occurred_at"> & { readonly type: string }
+    Pick<TaskEvent, "uuid" | "revision" | "status" | "occurred_at"> & {
+      readonly type: string
+      readonly actor: string | null
+    }
   >
+  readonly ended_by: {
+    readonly by: string
+    readonly name: string | null
+    readonly bulk_id: string | null
+    readonly at: string
+  } | null
   readonly deliveries: ReadonlyArray<Delivery>
 }
 
@@ -64,8 +73,15 @@ export interface Overview {
     readonly canceled: number
   }
   readonly deliveries: { readonly pending: number; readonly failed: number }
+  readonly queue: {
+    readonly running: number
+    readonly waiting: number
+    readonly oldest_waiting_since: string | null
+    readonly core_busy_since: string | null
+  }
   readonly nodes: number
   readonly node_starts: ReadonlyArray<string>
+  readonly operators: ReadonlyArray<{ readonly name: string; readonly role: "full" | "read" }>
   readonly unowned: number
   readonly largest_users: ReadonlyArray<{
     readonly sub: string
@@ -149,6 +165,26 @@ export interface Redelivered {
   readonly left: number
 }
 
+interface QueueNumbers {
+  readonly running: number
+  readonly waiting: number
+  readonly oldest_waiting_since: string | null
+}
+
+export interface Queue extends QueueNumbers {
+  readonly runs: number | null
+  readonly runs_per_assistant: number | null
+  readonly core_busy_since: string | null
+  readonly assistants: ReadonlyArray<
+    QueueNumbers & {
+      readonly assistant_id: number
+      readonly name: string | null
+      readonly runs: number | null
+      readonly paused: boolean
+    }
+  >
+}
+
 export interface Cluster {
   readonly members: ReadonlyArray<{
     readonly instance: string
@@ -175,3 +211,62 @@ export type Revocations = Page<{
   readonly expires_at: string | null
   readonly revoked_at: string
 }>
+
+export interface StartedBulk {
+  readonly id: string
+  readonly matched: number
+}
+
+export interface DryRun {
+  readonly matched: number
+  readonly sample: ReadonlyArray<Task | Delivery>
+}
+
+export interface Bulk {
+  readonly id: string
+  readonly action: "cancel" | "rerun" | "redeliver" | "delete" | "erase"
+  readonly filter: Readonly<Record<string, unknown>>
+  readonly by: string
+  readonly reason: string | null
+  readonly rate: number
+  readonly started_at: string
+  readonly ended_at: string | null
+  readonly state: "running" | "done" | "stopped"
+  readonly matched: number
+  readonly done: number
+  readonly skipped: number
+  readonly failed: number
+  readonly errors: ReadonlyArray<{ readonly id: string; readonly message: string }>
+  readonly files?: ReadonlyArray<string>
+}
+
+export interface BulkList {
+  readonly data: ReadonlyArray<Bulk>
+}
+
+export type Audit = Page<{
+  readonly id: string
+  readonly at: string
+  readonly operator: string
+  readonly via: string
+  readonly action: string
+  readonly target: string | null
+  readonly sub: string | null
+  readonly reason: string | null
+  readonly outcome: string
+  readonly bulk_id: string | null
+}>
+
+export interface User {
+  readonly sub: string
+  readonly slots: { readonly used: number; readonly maximum: number }
+  readonly limits: { readonly max_active_tasks: number | null }
+  readonly running: number
+  readonly waiting: number
+  readonly interrupted: number
+  readonly failures: number
+  readonly stored_bytes: { readonly bytes: number; readonly tasks: number; readonly complete: boolean }
+  readonly last_revocation: { readonly revoked_at: string; readonly issued_before: string } | null
+  readonly schedules?: unknown
+  readonly usage?: unknown
+}

@@ -1,5 +1,5 @@
 /**
- * Forms from a tool's output schema: an object of plain values and enums, one level of nesting; anything else is JSON. A library checks
+ * Forms from a tool's output schema: an object of plain values and enums, two levels of nesting; anything else is JSON. A library checks
  * the answer by the whole schema, so that no value outside of its bounds is sent.
  */
 import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema"
@@ -13,7 +13,9 @@ interface Described {
 
 /** The nested object that a field is a part of. Its required fields are required once it has a value. */
 export interface FieldGroup extends Described {
-  readonly name: string
+  readonly path: ReadonlyArray<string>
+  /** The object that it is a part of, below that of the form. */
+  readonly within: FieldGroup | undefined
 }
 
 export type FormField =
@@ -26,6 +28,8 @@ export type FormField =
 
 /** Fields of one form. */
 const maxFields = 50
+/** Objects within objects. */
+const maxNesting = 2
 const maxOptions = 100
 /** Characters of a hint. */
 const maxHint = 500
@@ -106,20 +110,27 @@ const propertiesOf = (
     : []
 }
 
-const groupOf = (name: string, schema: unknown, isRequired: boolean): ReadonlyArray<FormField | undefined> => {
-  const group = { name, ...describe(name, schema, isRequired) }
-  return propertiesOf(schema).map(([inner, innerSchema, isInnerRequired]) => {
-    const found = fieldOf([name, inner], innerSchema, isInnerRequired)
-    return found && { ...found, group }
+/** The fields of an object; undefined for each part that no field can show. */
+const fieldsIn = (
+  schema: unknown,
+  path: ReadonlyArray<string>,
+  group: FieldGroup | undefined
+): ReadonlyArray<FormField | undefined> =>
+  propertiesOf(schema).flatMap(([name, property, isRequired]) => {
+    const inner = [...path, name]
+    if (!isObject(property)) {
+      const found = fieldOf(inner, property, isRequired)
+      return [group === undefined ? found : found && { ...found, group }]
+    }
+    return path.length < maxNesting
+      ? fieldsIn(property, inner, { path: inner, within: group, ...describe(name, property, isRequired) })
+      : [undefined]
   })
-}
 
 /** The fields of a form; undefined when the schema has a part that no field can show. */
 export const fieldsOf = (schema: unknown): ReadonlyArray<FormField> | undefined => {
   if (!isObject(schema)) return undefined
-  const fields = propertiesOf(schema).flatMap(([name, property, isRequired]) =>
-    isObject(property) ? groupOf(name, property, isRequired) : [fieldOf([name], property, isRequired)]
-  )
+  const fields = fieldsIn(schema, [], undefined)
   const known = fields.filter((found) => found !== undefined)
   return known.length === fields.length && known.length > 0 && known.length <= maxFields ? known : undefined
 }
@@ -147,12 +158,20 @@ const valueOf = (
 const isBlank = (typed: Typed[string] | undefined) =>
   typeof typed === "string" ? typed.trim() === "" : typed === undefined
 
-const put = (target: Record<string, unknown>, [first = "", second]: ReadonlyArray<string>, value: unknown) => {
-  const inner = second === undefined
-    ? undefined
-    : { ...(isFields(target[first]) ? target[first] : {}), [second]: value }
-  Object.defineProperty(target, first, { value: inner ?? value, enumerable: true, configurable: true, writable: true })
+/** Sets a part of an object, and the objects around it, whatever their names are. */
+const put = (target: Record<string, unknown>, [first = "", ...rest]: ReadonlyArray<string>, value: unknown) => {
+  const own = Object.hasOwn(target, first) ? target[first] : undefined
+  const inner: Record<string, unknown> = isFields(own) ? own : {}
+  if (rest.length > 0) put(inner, rest, value)
+  Object.defineProperty(target, first, {
+    value: rest.length > 0 ? inner : value,
+    enumerable: true,
+    configurable: true,
+    writable: true
+  })
 }
+
+const joined = (path: ReadonlyArray<string>) => JSON.stringify(path)
 
 /** The object of the form, or the problems of its fields. Fields that nobody filled are left out; nothing is assumed. */
 const objectOf = (
@@ -161,15 +180,22 @@ const objectOf = (
 ): { readonly value: Readonly<Record<string, unknown>>; readonly problems: Problems } => {
   const value: Record<string, unknown> = {}
   const problems: Record<string, string> = {}
-  const given = new Set(fields.filter((each) => !isBlank(typed[keyOf(each)])).map(({ path: [first] }) => first))
+  const given = new Set(
+    fields.filter((each) => !isBlank(typed[keyOf(each)])).flatMap(({ path }) =>
+      path.map((_, index) => joined(path.slice(0, index)))
+    )
+  )
+  /** Whether the object has to be there: it is required or has a value, and so are those around it. */
+  const isThere = (group: FieldGroup | undefined): boolean =>
+    group === undefined || ((group.isRequired || given.has(joined(group.path))) && isThere(group.within))
   for (const each of fields) {
     const key = keyOf(each)
     const text = typed[key]
     if (text === undefined || isBlank(text)) {
       const { group } = each
-      if (each.isRequired && (group === undefined || group.isRequired || given.has(group.name))) {
-        problems[key] = "Must be given"
-      } else if (group?.isRequired === true && !given.has(group.name)) put(value, [group.name], {})
+      if (!isThere(group)) continue
+      if (each.isRequired) problems[key] = "Must be given"
+      else if (group !== undefined && !given.has(joined(group.path))) put(value, group.path, {})
       continue
     }
     const read = valueOf(each, text)
@@ -177,6 +203,47 @@ const objectOf = (
     else put(value, each.path, read.value)
   }
   return { value, problems }
+}
+
+/** What was typed, as it would be for a value: of each field whose value it can show. */
+export const typedOf = (fields: ReadonlyArray<FormField>, value: unknown): Typed => {
+  const typed: Record<string, string | boolean | ReadonlyArray<string>> = {}
+  for (const each of fields) {
+    const found = each.path.reduce(field, value)
+    if (found === undefined || found === null) continue
+    const isShown = each.kind === "boolean"
+      ? typeof found === "boolean"
+      : each.kind === "many"
+      ? Array.isArray(found) && found.every((one) => each.options.includes(one))
+      : each.kind === "one"
+      ? typeof found === "string" && each.options.includes(found)
+      : typeof found === (each.kind === "text" ? "string" : "number")
+    if (!isShown) continue
+    typed[keyOf(each)] = typeof found === "number" ? String(found) : found as string | boolean | ReadonlyArray<string>
+  }
+  return typed
+}
+
+/** Levels of a skeleton. */
+const maxDepth = 6
+
+/** The required parts of an answer, each empty, for the JSON editor: what a person fills in. */
+export const skeletonOf = (schema: unknown, depth = 0): unknown => {
+  const constant = field(schema, "const")
+  if (constant !== undefined) return constant
+  const type = textField(schema, "type")
+  if (isObject(schema) && depth < maxDepth) {
+    const value: Record<string, unknown> = {}
+    for (const [name, property, isRequired] of propertiesOf(schema)) {
+      if (isRequired) put(value, [name], skeletonOf(property, depth + 1))
+    }
+    return value
+  }
+  if (type === "array") {
+    const isNeeded = Number(field(schema, "minItems") ?? 0) > 0
+    return isNeeded && depth < maxDepth ? [skeletonOf(field(schema, "items"), depth + 1)] : []
+  }
+  return type === "object" ? {} : type === "string" ? "" : null
 }
 
 /** The path of a JSON pointer in a URI, as in `#/address/city`. */

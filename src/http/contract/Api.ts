@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { CoreEvent } from "../../domain/CoreProtocol.ts"
+import { CoreReports } from "../../domain/CoreProtocol.ts"
 import * as Errors from "./Errors.ts"
 import { completedAt, turn, uuid } from "./Examples.ts"
 import * as Files from "./FileSchemas.ts"
@@ -10,14 +10,14 @@ import { Authorization, CoreAuthorization, InternalAuthorization, MetricsAuthori
 import { finish, taskWebhook } from "./OpenApiTransform.ts"
 import { operation } from "./Operation.ts"
 import { TasksGroup } from "./TasksApi.ts"
-import { ReportedView } from "./TaskSchemas.ts"
+import { ReportedEventsView, ReportedView } from "./TaskSchemas.ts"
 import { RevokeBody } from "./TokenSchemas.ts"
 
 class FilesGroup extends HttpApiGroup.make("files").add(
   HttpApiEndpoint.post("upload", "/api/files", {
     payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
     success: Files.UploadedFileView.pipe(HttpApiSchema.status(201)),
-    error: [...Errors.bodyErrors, Errors.BadGateway, Errors.TooManyRequests]
+    error: [...Errors.bodyErrors, Errors.NotFound, Errors.BadGateway, Errors.TooManyRequests]
   }).annotateMerge(
     operation({
       name: "uploadFile",
@@ -31,6 +31,7 @@ class FilesGroup extends HttpApiGroup.make("files").add(
       },
       responses: {
         201: "The assistant backend stored the file. The body is an input item.",
+        404: "The service keeps no files.",
         408: "The upload stalled: no data arrived in time.",
         422: "The file or the form was refused; `errors` has the field `file`, or is the assistant backend's own.",
         429: "The user has too many uploads in progress on this node."
@@ -39,14 +40,14 @@ class FilesGroup extends HttpApiGroup.make("files").add(
   ),
   HttpApiEndpoint.get("storageBase", "/api/storage/base", {
     success: Files.StorageBaseView,
-    error: Errors.BadGateway
+    error: [Errors.NotFound, Errors.BadGateway]
   }).annotateMerge(
     operation({
       name: "getStorageBase",
       summary: "Get the storage URL",
       description: "Returns the base URL of the storage. Downloads from it need no token.",
       response: { url: "https://storage.example.com/public" },
-      responses: { 200: "The public base URL of the storage." }
+      responses: { 200: "The public base URL of the storage.", 404: "The service keeps no files." }
     })
   )
 ).middleware(Authorization).annotateMerge(
@@ -55,14 +56,16 @@ class FilesGroup extends HttpApiGroup.make("files").add(
 
 class CoreGroup extends HttpApiGroup.make("core").add(
   HttpApiEndpoint.post("report", "/internal/core/events", {
-    payload: CoreEvent,
-    success: ReportedView,
+    payload: CoreReports,
+    success: Schema.Union([ReportedView, ReportedEventsView]),
     error: [...Errors.jsonErrors, Errors.NotFound, Errors.RunConflict]
   }).annotateMerge(
     operation({
       name: "reportCoreEvent",
       summary: "Report an event of a run",
-      description: "For the processing core. After a 409 the core must stop the run.",
+      description:
+        "For the processing core. After a 409 the core must stop the run. `{events: […]}` reports several of any runs at once, in up to 1 MiB: the "
+        + "answer has what became of each.",
       request: {
         task_id: uuid,
         run_id: "019ac5d2-8001-7b10-a5f3-90b1c2d3e4f5",

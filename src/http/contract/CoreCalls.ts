@@ -47,10 +47,22 @@ const resumed = { ...run, resume: { state: { turn }, results: [{ tool_call_id: "
 
 const json = (schema: Node, examples: Node) => ({ "application/json": { schema, examples } })
 
+const retryAfterHeader = {
+  "Retry-After": {
+    description: "When the core is asked again, at most: seconds or an HTTP date, up to a minute. 1 s without it.",
+    schema: { type: "string" }
+  }
+}
+
+/** 429 and 503 with `Retry-After`. */
+const noRoom =
+  "The core has no room and took nothing. The task waits in the queue, however long, and this is no failure: its 30 s count from the "
+  + "next hand-over. The service sends no run before `Retry-After` has passed or one of its runs at this core has ended."
+
 const retried = {
   description:
-    "Retried: after 200 ms, doubling up to 5 s, or after `Retry-After`, up to a minute; the last time 2 s before the task's next "
-    + "deadline. So are 429 and 5xx."
+    "The outcome is unknown. Retried within the acceptance timeout: after 200 ms, doubling up to 5 s, or after `Retry-After`, up to a "
+    + "minute; the last time 2 s before the task's next deadline. So are other 5xx."
 }
 
 const startRun: Node = {
@@ -77,6 +89,11 @@ const startRun: Node = {
       content: json(inlined(RunAccepted), asExample({ silence_seconds: 60 }))
     },
     408: retried,
+    429: { description: noRoom, headers: retryAfterHeader },
+    503: {
+      description: `With \`Retry-After\`: as 429. Without it: the outcome is unknown, as with 408.`,
+      headers: retryAfterHeader
+    },
     "4XX": { description: "The task fails, unless the core has accepted the run before." }
   }
 }

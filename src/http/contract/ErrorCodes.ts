@@ -12,6 +12,7 @@ export const errorCodes = {
   not_found: [404, "There is nothing at this address."],
   task_not_found: [404, "There is no such task; a malformed uuid is none."],
   delivery_not_found: [404, "The task has no such delivery."],
+  files_not_kept: [404, "The service keeps no files: it has no assistant backend and no directory for them."],
   method_not_allowed: [405, "The address exists, but not with this method. `Allow` names the methods."],
   request_timeout: [408, "Head, JSON body or the next bytes of an upload did not arrive in time."],
   conflict: [409, "The request does not fit the current state."],

@@ -14,11 +14,18 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
   { security: { jwt: HttpApiSecurity.bearer }, error: [Unauthorized, ServiceUnavailable] }
 ) {}
 
-/** `Authorization: Bearer` with one of `INTERNAL_TOKENS`. */
-export class InternalAuthorization extends HttpApiMiddleware.Service<InternalAuthorization>()(
-  "async-task-service/http/contract/Middleware/InternalAuthorization",
-  { security: { internalToken: HttpApiSecurity.bearer }, error: Unauthorized }
+/** The name of the internal token of a request, of `INTERNAL_TOKEN_NAMES`. */
+export class InternalTokenName extends Context.Service<InternalTokenName, string>()(
+  "async-task-service/http/contract/Middleware/InternalTokenName"
 ) {}
+
+/** `Authorization: Bearer` with one of `INTERNAL_TOKENS`. */
+export class InternalAuthorization
+  extends HttpApiMiddleware.Service<InternalAuthorization, { provides: InternalTokenName }>()(
+    "async-task-service/http/contract/Middleware/InternalAuthorization",
+    { security: { internalToken: HttpApiSecurity.bearer }, error: Unauthorized }
+  )
+{}
 
 /** `Authorization: Bearer` with one of `CORE_EVENT_TOKENS`. */
 export class CoreAuthorization extends HttpApiMiddleware.Service<CoreAuthorization>()(

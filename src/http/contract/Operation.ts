@@ -23,6 +23,8 @@ interface OperationDocs {
   readonly name: string
   readonly summary: string
   readonly description: string
+  /** What parameters of the path mean, where they are none of the core's. */
+  readonly path?: Readonly<Record<string, Node>>
   /** Parameters outside the path; they replace the generated ones. */
   readonly parameters?: ReadonlyArray<Node>
   /** An example of the JSON body of the request. */
@@ -30,6 +32,8 @@ interface OperationDocs {
   readonly isBodyOptional?: boolean
   /** An example of the body of the success response. */
   readonly response?: unknown
+  /** The schema of a stream of server-sent events, if they are not those of a task. */
+  readonly stream?: Node
   /** Every success by its status, also one without a schema; and errors with a meaning specific to the operation. */
   readonly responses: Readonly<Record<number, string | ResponseDocs>>
 }
@@ -214,14 +218,16 @@ const finishResponse = (status: string, response: Node, docs: OperationDocs) => 
   Object.assign(response, { headers: headersOf(headerNames(status, docs, own)), description })
   for (const [type, content] of Object.entries<Node>(response["content"] ?? {})) {
     content["examples"] = asExample(example)
-    if (type === "text/event-stream") content["schema"] = eventStream
+    if (type === "text/event-stream") content["schema"] = docs.stream ?? eventStream
   }
 }
 
 const finishOperation = (docs: OperationDocs) => (generated: Node): Node => {
   const operation = cleanNode(generated)
   const inPath = (operation["parameters"] as ReadonlyArray<Node>).filter((parameter) => parameter["in"] === "path")
-  for (const parameter of inPath) Object.assign(parameter, pathParameters[parameter["name"]])
+  for (const parameter of inPath) {
+    Object.assign(parameter, pathParameters[parameter["name"]], docs.path?.[parameter["name"]])
+  }
   operation["parameters"] = [...inPath, ...docs.parameters ?? []]
   const form = operation["requestBody"]?.["content"]?.["multipart/form-data"]?.["schema"]
   if (form !== undefined) form["properties"]["file"]["description"] = fileRules

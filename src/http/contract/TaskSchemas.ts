@@ -7,6 +7,7 @@ import { TaskStatus } from "../../domain/Task.ts"
 import { InputItem, RunRequest } from "../../domain/TaskRequest.ts"
 import { PassedResult, ToolCall } from "../../domain/ToolCall.ts"
 import type { Turn } from "../../domain/Turn.ts"
+import { maxPosition } from "../../domain/WaitingOn.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 
 export const Uuid = Schema.String.annotate({ description: "Task identifier.", format: "uuid" })
@@ -42,23 +43,16 @@ const included = {
   })
 }
 
-const TaskSummaryView = Schema.Struct({
-  ...summary,
-  ...included,
-  excerpt: Schema.optionalKey(Schema.NullOr(Schema.String)).annotate({
-    description:
-      "Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first "
-      + "file; null if the request is not kept."
-  })
-}).annotate({
-  identifier: "TaskSummary",
-  description: "One row of the task list; it never has a `turn`."
-})
-
 export const WaitingOnView = Schema.Struct({
-  party: Schema.Literals(["core", "client"]).annotate({ description: "The party that has to act." }),
-  for: Schema.Literals(["acceptance", "result", "tool_results"]).annotate({
+  party: Schema.Literals(["core", "client", "queue"]).annotate({
+    description: "The party that has to act; `queue` while the core has no room for the run."
+  }),
+  for: Schema.Literals(["acceptance", "result", "tool_results", "room"]).annotate({
     description: "What the party has to provide."
+  }),
+  position: Schema.optionalKey(Count).annotateKey({
+    description:
+      `Present only with \`queue\`: the place in the queue, 1 for the next run. An estimate; ${maxPosition} means at least so many.`
   }),
   until: Moment.annotateKey({ description: "Deadline; the task fails when it passes." }),
   silent_since: Schema.optionalKey(Moment).annotateKey({
@@ -71,6 +65,22 @@ export const WaitingOnView = Schema.Struct({
 }).annotate({
   identifier: "WaitingOn",
   description: "The party that has to act next, what it has to provide, and until when."
+})
+
+const TaskSummaryView = Schema.Struct({
+  ...summary,
+  ...included,
+  excerpt: Schema.optionalKey(Schema.NullOr(Schema.String)).annotate({
+    description:
+      "Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first "
+      + "file; null if the request is not kept."
+  }),
+  waiting_on: Schema.optionalKey(Schema.NullOr(WaitingOnView)).annotate({
+    description: "Present only with `?include=waiting_on`: the party that has to act next; null for an ended task."
+  })
+}).annotate({
+  identifier: "TaskSummary",
+  description: "One row of the task list; it never has a `turn`."
 })
 
 const AskedTaskView = Schema.Struct({
@@ -93,6 +103,7 @@ const AskedTaskView = Schema.Struct({
     description: "What a client of another protocol asked of the model. Absent without it."
   }),
   max_execution_time: Count.annotate({ description: "The limit in seconds." }),
+  priority: Count.annotate({ description: "The place in the queue while the core has no room: 0 to 9, 5 usually." }),
   callback_url: Schema.NullOr(Schema.String).annotate({ description: "The URL that receives webhooks." }),
   metadata: Labels.annotate({ description: "The client's labels." })
 }).annotate({
@@ -149,6 +160,18 @@ export const TaskEventView = Schema.Struct({
 }).annotate({
   identifier: "TaskEvent",
   description: "The `data` of one server-sent event. Its `id` is the revision, its `event` the status or `progress`."
+})
+
+export const TextEventView = Schema.Struct({
+  offset: Count.annotate({ description: "UTF-16 units of the text before this part." }),
+  text: Schema.String.annotate({ description: "What was written since." }),
+  replaced: Schema.optionalKey(Schema.Boolean).annotate({
+    description: "True when the text is another one, not a continuation: forget the one before."
+  })
+}).annotate({
+  identifier: "TextEvent",
+  description:
+    "Only with `?include=text`: the `data` of an event `text`. Its `id` is the last revision, a dot, and the units of the text so far."
 })
 
 /** A `TaskEvent` with its name: RPC has no `event` line like server-sent events. */
@@ -245,5 +268,25 @@ export const CanceledTasksView = Schema.Struct({
 
 export const ReportedView = Schema.Struct({
   status: Status,
-  applied: Schema.Boolean.annotate({ description: "False for a repeated event and for one without effect." })
+  applied: Schema.Boolean.annotate({ description: "False for a repeated event and for one without effect." }),
+  next: Schema.optionalKey(Schema.NullOr(Count)).annotate({
+    description:
+      "After appends, and after a turn with `next_append`: the index of the append that is expected. Null when it is not known here: send a turn "
+      + "with `next_append`."
+  })
 }).annotate({ identifier: "ReportedEvent", description: "Status of the task after the event." })
+
+const RefusedEventView = Schema.Struct({
+  message: Schema.String.annotate({ description: "The problem in words." }),
+  code: Schema.String.annotate({ description: "A stable word for the problem." }),
+  status: Schema.Union([Status, Schema.Int]).annotate({
+    description:
+      "With the code `run_superseded` the status of the task: stop the run. Else the status that the answer would have had alone."
+  })
+}).annotate({ identifier: "RefusedEvent", description: "Why an event was refused." })
+
+export const ReportedEventsView = Schema.Struct({
+  results: Schema.Array(Schema.Union([ReportedView, RefusedEventView])).annotate({
+    description: "What became of each event, in their order."
+  })
+}).annotate({ identifier: "ReportedEvents", description: "The answer to several events." })

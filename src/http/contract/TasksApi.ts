@@ -104,8 +104,8 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
         { type: "string", minLength: 1, maxLength: Limits.searchLength }
       ),
       include(
-        "`metadata` adds the metadata of each task, and `excerpt` the beginning of its request.",
-        ["metadata", "excerpt"]
+        "`metadata` adds the metadata of each task, `excerpt` the beginning of its request, and `waiting_on` the party that has to act next.",
+        ["metadata", "excerpt", "waiting_on"]
       )
     ],
     response: {
@@ -199,7 +199,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
   HttpApiEndpoint.get("events", "/api/tasks/:uuid/events", {
     params: ofTask,
     query: { include: Schema.optionalKey(values) },
-    success: HttpApiSchema.StreamSse({ data: Tasks.TaskEventView }),
+    success: HttpApiSchema.StreamSse({ data: Schema.Union([Tasks.TaskEventView, Tasks.TextEventView]) }),
     error: [...taskErrors, Errors.ValidationFailed, Errors.TooManyRequests]
   }).annotateMerge(
     operation({
@@ -208,11 +208,15 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       description:
         "Server-sent events: one for each transition and progress note, from creation on or after `Last-Event-ID`. The stream ends after the final event.",
       parameters: [
-        query("include", "`turn` adds the text of the partial turn to progress events.", {
-          type: "string",
-          enum: ["turn"]
-        }),
-        header("Last-Event-ID", "The id of the last event that the client received: later events are replayed.")
+        include(
+          "`text` adds events `text` with the answer as it is written, at most 20 a second: `id` is the last revision, a dot and the end of "
+            + "the text. `turn` adds the text of the partial turn to progress events.",
+          ["text", "turn"]
+        ),
+        header(
+          "Last-Event-ID",
+          "The id of the last event that the client received: later events are replayed, and the text goes on behind it."
+        )
       ],
       response: `id: 1\nevent: processing\ndata: ${
         JSON.stringify({ uuid, revision: 1, status: "processing", occurred_at: createdAt })
@@ -308,7 +312,26 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       200: "The task was canceled. Its `error` is the `reason`.",
       409: "The task is not interrupted."
     }
+  })),
+  HttpApiEndpoint.post("stop", "/api/tasks/:uuid/stop", {
+    params: ofTask,
+    payload: Tasks.CancelBody,
+    success: Tasks.CanceledTaskView,
+    error: [...taskErrors, ...Errors.jsonErrors, Errors.Conflict]
+  }).annotateMerge(operation({
+    name: "stopTask",
+    summary: "Stop a task",
+    description:
+      "Cancels a task that has not ended, also while it waits or the core works on it: the core stops. The body is optional.",
+    parameters: [idempotencyKey],
+    isBodyOptional: true,
+    request: { reason: "The user pressed Stop." },
+    response: { uuid, status: "canceled" },
+    responses: {
+      200: "The task was canceled. Its `error` is the `reason`, or `canceled` without one.",
+      409: "The task has ended."
+    }
   }))
 ).middleware(Authorization).annotateMerge(
-  OpenApi.annotations({ description: "Tasks: create, read, submit tool results, cancel." })
+  OpenApi.annotations({ description: "Tasks: create, read, submit tool results, cancel, stop." })
 ) {}

@@ -13,6 +13,7 @@ import {
   CoreAuthorization,
   CurrentCaller,
   InternalAuthorization,
+  InternalTokenName,
   MetricsAuthorization
 } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
@@ -97,14 +98,20 @@ export const bearerOf = ({ headers }: Pick<HttpServerRequest.HttpServerRequest, 
 
 const encoder = new TextEncoder()
 
-/** Whether a credential is one of the tokens; there may be several, so that they can be rotated. */
+/** The place of a credential among the tokens, of which there may be several, so that they can be rotated; -1 if it is none. */
+export const indexIn = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): number =>
+  tokens.findIndex((token) => Mac.timingSafeEqual(encoder.encode(Redacted.value(token)), encoder.encode(credential)))
+
+/** Whether a credential is one of the tokens. */
 export const isOneOf = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): boolean =>
-  tokens.some((token) => Mac.timingSafeEqual(encoder.encode(Redacted.value(token)), encoder.encode(credential)))
+  indexIn(tokens, credential) >= 0
 
 /** The tokens of other services. */
 export interface ServiceTokens {
   /** Accepted on the whole internal interface but the events of runs. */
   readonly internalTokens: ReadonlyArray<Redacted.Redacted>
+  /** The name of each of them. */
+  readonly internalTokenNames: ReadonlyArray<string>
   /** Accepted for the events of runs and nothing else. */
   readonly coreEventTokens: ReadonlyArray<Redacted.Redacted>
   /** Accepted for the metrics, in addition to the internal ones. */
@@ -118,14 +125,23 @@ export const makeRefuse = Effect.map(
     Effect.andThen(credential === "" ? Effect.void : count, Effect.fail(refused))
 )
 
-export const layerInternal = ({ coreEventTokens, internalTokens, readTokens }: ServiceTokens) =>
+export const layerInternal = ({ coreEventTokens, internalTokenNames, internalTokens, readTokens }: ServiceTokens) =>
   Layer.effectContext(Effect.map(makeRefuse, (refuse) => {
     const only = (tokens: ReadonlyArray<Redacted.Redacted>, way: string) => {
       const refused = new Unauthorized({ message: `${message} ${way}` })
       return <A, E, R>(handler: Effect.Effect<A, E, R>, { credential }: { readonly credential: Redacted.Redacted }) =>
         isOneOf(tokens, Redacted.value(credential)) ? handler : refuse(Redacted.value(credential), refused)
     }
-    const internal = only(internalTokens, "Send one of `INTERNAL_TOKENS`.")
+    const notInternal = new Unauthorized({ message: `${message} Send one of \`INTERNAL_TOKENS\`.` })
+    const internal = <A, E, R>(
+      handler: Effect.Effect<A, E, R | InternalTokenName>,
+      { credential }: { readonly credential: Redacted.Redacted }
+    ) => {
+      const name = internalTokenNames[indexIn(internalTokens, Redacted.value(credential))]
+      return name === undefined
+        ? refuse(Redacted.value(credential), notInternal)
+        : Effect.provideService(handler, InternalTokenName, name)
+    }
     const ofCore = only(
       coreEventTokens,
       "Send one of `CORE_EVENT_TOKENS`, or of `INTERNAL_TOKENS` if these are not set."

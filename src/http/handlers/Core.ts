@@ -18,6 +18,13 @@ import { storeErrors } from "./ErrorResponses.ts"
 import * as Group from "./Group.ts"
 import { asInvalidRequest, refuseOutage } from "./rpc/RpcRequests.ts"
 
+/** Runs whose events are reported at a time. */
+const batchConcurrency = 64
+
+const tooManyBytes = new PayloadTooLarge({
+  message: `A request with several events must not be larger than ${Limits.batchedEventBytes} bytes.`
+})
+
 const refusalOf = (type: string | undefined, endsTask: boolean) => {
   if (endsTask) return "the last event of a run was refused: its task fails"
   return type === undefined || isFinal(type)
@@ -47,16 +54,57 @@ export const layer = Group.layer(Effect.gen(function*() {
   const tasks = yield* Tasks
   const { attempt } = yield* BodyReader
   const endRefused = makeEndRefused(tasks)
-  const coreEvent = Bodies.coreEvent(yield* TurnReport)
+  const coreEvents = Bodies.coreEvents(yield* TurnReport)
+
+  type Batched = Extract<Bodies.CoreEvents, { readonly events: unknown }>["events"][number]
+
+  /** What became of an event of several: the body of the answer that it would have got alone. */
+  const reportBatched = Effect.fnUntraced(
+    function*({ found, outcome }: Batched) {
+      if (Result.isSuccess(outcome)) return yield* tasks.report(outcome.success)
+      yield* endRefused(found, outcome.failure, false)
+      const { code, errors, message } = outcome.failure
+      return { message, code, status: 422, errors }
+    },
+    Effect.catchTags({
+      StoreUnavailable: ({ message }) => Effect.succeed({ message, code: "service_unavailable", status: 503 }),
+      TaskNotFound: ({ message }) => Effect.succeed({ message, code: "task_not_found", status: 404 }),
+      RunSuperseded: ({ message, status }) => Effect.succeed({ message, code: "run_superseded", status })
+    })
+  )
+
+  /** Events of one run in their order, beside those of others. */
+  const reportAll = Effect.fnUntraced(function*(events: ReadonlyArray<Batched>) {
+    const results: Array<Effect.Success<ReturnType<typeof reportBatched>>> = []
+    const byRun = Map.groupBy(events.entries(), ([index, { found }]) => found.field("run_id")?.text ?? index)
+    yield* Effect.forEach(
+      byRun.values(),
+      (ofRun) =>
+        Effect.forEach(
+          ofRun,
+          ([index, event]) => Effect.map(reportBatched(event), (result) => void (results[index] = result)),
+          { discard: true }
+        ),
+      {
+        concurrency: batchConcurrency,
+        discard: true
+      }
+    )
+    return { results }
+  })
 
   const report = Effect.fnUntraced(
     function*(request: HttpServerRequest.HttpServerRequest) {
-      const { found, outcome } = yield* attempt(coreEvent, request)
+      const { found, outcome } = yield* attempt(coreEvents, request)
       if (Result.isFailure(outcome)) {
         yield* endRefused(found, outcome.failure, outcome.failure instanceof PayloadTooLarge)
         return yield* Effect.fail(outcome.failure)
       }
-      return HttpServerResponse.jsonUnsafe(yield* tasks.report(outcome.success))
+      const given = outcome.success
+      if ("isTooLarge" in given) return yield* tooManyBytes
+      return HttpServerResponse.jsonUnsafe(
+        yield* "events" in given ? reportAll(given.events) : tasks.report(given.event)
+      )
     },
     Effect.catchTags({
       ...storeErrors,

@@ -2,14 +2,15 @@
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
+import { AssistantBackend, type FilesNotKept } from "../../services/files/AssistantBackend.ts"
 import { Api } from "../contract/Api.ts"
-import { BadGateway, TooManyRequests, ValidationFailed } from "../contract/Errors.ts"
+import { BadGateway, NotFound, TooManyRequests, ValidationFailed } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { unauthorized } from "./Authorization.ts"
 import { Uploads } from "./Uploads.ts"
 
 const backendErrors = {
+  FilesNotKept: ({ message }: FilesNotKept) => Effect.fail(new NotFound({ message, code: "files_not_kept" })),
   BackendUnauthorized: () => Effect.fail(unauthorized),
   BackendUnavailable: () =>
     Effect.fail(new BadGateway({ message: "The assistant backend did not respond as expected." }))

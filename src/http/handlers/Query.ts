@@ -14,7 +14,7 @@ export type Query = { readonly [name: string]: Values }
 
 type Selection = NonNullable<TaskLink["selection"]>
 
-const listIncludes = ["metadata", "excerpt"] as const
+const listIncludes = ["metadata", "excerpt", "waiting_on"] as const
 
 export interface ListQuery {
   readonly statuses: ReadonlyArray<TaskStatus>
@@ -180,9 +180,9 @@ export const decodeTaskQuery = (
 /** The query of `GET /api/tasks/{uuid}/events`. */
 export const decodeEventsQuery = (
   query: Query
-): Result.Result<{ readonly includesText: boolean }, ValidationFailed> => {
+): Result.Result<{ readonly includesTurn: boolean; readonly includesText: boolean }, ValidationFailed> => {
   const included = listOf(query["include"]).flatMap((text) => text.split(","))
-  return included.every((name) => name === "turn")
-    ? Result.succeed({ includesText: included.length > 0 })
-    : Result.fail(validationFailed({ include: ["Expected turn"] }))
+  return included.every((name) => name === "turn" || name === "text")
+    ? Result.succeed({ includesTurn: included.includes("turn"), includesText: included.includes("text") })
+    : Result.fail(validationFailed({ include: ["Expected turn or text"] }))
 }

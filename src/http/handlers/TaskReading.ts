@@ -5,11 +5,14 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import type { Writable } from "../../domain/json/Writer.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { isTerminal, type Task, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
+import { isTerminal, type Task, type TaskHead, type TaskId, type TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
+import { isQueued } from "../../domain/WaitingOn.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
 import { Memory } from "../../services/limits/Memory.ts"
+import { type Form, LiveReading, type Place } from "../../services/live/LiveReading.ts"
+import { RunQueue } from "../../services/store/queue/RunQueue.ts"
 import { type RecordedEvent, type TaskOutline, TaskReads } from "../../services/store/tasks/TaskReads.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
@@ -32,15 +35,28 @@ const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 const matches = (ifNoneMatch: string, etag: string) =>
   ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag)
 
-type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "handOvers">
+type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "handOvers" | "queueRevision">
 
-/** One tag per version of a task; with `waiting_on` also one per acceptance deadline and hand-over, which change without a revision. */
-const etagOf = ({ acceptanceDeadline, handOvers, revision }: Version, includesWaitingOn: boolean) =>
-  includesWaitingOn ? `"${revision}-${acceptanceDeadline ?? 0}-${handOvers ?? 0}"` : `"${revision}"`
+/**
+ * One tag per version of a task; with `waiting_on` also one per acceptance deadline, hand-over and place in the queue, which change
+ * without a revision.
+ */
+const etagOf = (
+  { acceptanceDeadline, handOvers, queueRevision, revision }: Version,
+  includesWaitingOn: boolean,
+  position?: number
+) => {
+  if (!includesWaitingOn) return `"${revision}"`
+  const place = position === undefined ? "" : `-${position}`
+  return `"${revision}-${acceptanceDeadline ?? 0}-${handOvers ?? 0}-${queueRevision}${place}"`
+}
+
+/** The tags without the places in the queue. */
+const withoutPlace = (tags: string) => tags.replaceAll(/"(\d+(?:-\d+){3})-\d+"/g, "\"$1\"")
 
 /** Headers of 200 and of 304. A cache replaces its copy by those of a 304. */
-const headersOf = (task: Version, includesWaitingOn: boolean) => ({
-  etag: etagOf(task, includesWaitingOn),
+const headersOf = (...version: Parameters<typeof etagOf>) => ({
+  etag: etagOf(...version),
   "cache-control": "private, no-cache"
 })
 
@@ -65,24 +81,60 @@ const render = (uuid: string) => (event: WatchedEvent) =>
     data: JSON.stringify(describe(uuid, event))
   })
 
-/** The last revision that the client received, or -1, which is before the first. */
-const lastEventId = (request: HttpServerRequest.HttpServerRequest) => {
+/** The last revision that the client received, or -1, which is before the first, and where its text ends. */
+const lastEventId = (request: HttpServerRequest.HttpServerRequest, includesText: boolean) => {
   const given = request.headers["last-event-id"]
-  if (given === undefined || given === "") return Effect.succeed(-1)
-  return /^\d{1,9}$/.test(given)
-    ? Effect.succeed(Number(given))
-    : Effect.fail(invalid("Last-Event-ID", "Expected the id of an event of this stream"))
+  if (given === undefined || given === "") return Effect.succeed({ revision: -1, end: 0 })
+  const [, revision, end = 0] = (includesText ? /^(\d{1,9})(?:\.(\d{1,16}))?$/ : /^(\d{1,9})$/).exec(given) ?? []
+  return revision === undefined
+    ? Effect.fail(invalid("Last-Event-ID", "Expected the id of an event of this stream"))
+    : Effect.succeed({ revision: Number(revision), end: Number(end) })
 }
+
+/** Returns a function that finds the field `waiting_on` of tasks by their ids. */
+export const makeWaiting = Effect.map(RunQueue, (queue) =>
+  Effect.fnUntraced(function*(heads: ReadonlyArray<Waiting>) {
+    const queued = heads.filter(isQueued).map(({ uuid }) => uuid)
+    const positions = queued.length === 0 ? new Map<TaskId, number>() : yield* queue.positions(queued)
+    return new Map(heads.map((head) => [head.uuid, TaskView.describeWaiting(head, positions.get(head.uuid))]))
+  }))
+
+type Waiting = Parameters<typeof TaskView.describeWaiting>[0] & Pick<TaskHead, "uuid">
+/** Where no text precedes, the id is the one of a stream without text. */
+const idOf = ({ end, revision }: Place) => end === 0 ? String(revision) : `${revision}.${end}`
+
+const encodeText: Form<Uint8Array>["text"] = (event, place) =>
+  OpaqueJson.encode(`id: ${idOf(place)}\nevent: text\ndata: ${JSON.stringify(event)}\n\n`)
+
+const idleFrame = OpaqueJson.encode(": keep-alive\n\n")
+
+/** Server-sent events of a task and its text. */
+const formOf = (uuid: string): Form<Uint8Array> => ({
+  text: encodeText,
+  event: (event, place) =>
+    OpaqueJson.encode(
+      `id: ${idOf(place)}\nevent: ${nameOf(event)}\ndata: ${JSON.stringify(describe(uuid, event))}\n\n`
+    ),
+  idle: idleFrame
+})
 
 /** Returns a function that renders a task with the fields that `include` adds. */
 const makeRender = <A>(
   render: (task: Task, extras: { readonly [field: string]: Writable }, request: string | undefined) => A
 ) =>
   Effect.map(
-    Effect.all([TaskReads, TaskRequests]),
-    ([reads, requests]) =>
-      Effect.fnUntraced(function*(task: Task, { included, links }: Pick<TaskQuery, "included" | "links">) {
-        const waiting = included.has("waiting_on") ? TaskView.describeWaiting(task) : {}
+    Effect.all([TaskReads, TaskRequests, makeWaiting]),
+    ([reads, requests, waitingOf]) =>
+      Effect.fnUntraced(function*(
+        task: Task,
+        { included, links }: Pick<TaskQuery, "included" | "links">,
+        position?: number
+      ) {
+        const waiting = !included.has("waiting_on")
+          ? {}
+          : position === undefined
+          ? (yield* waitingOf([task])).get(task.uuid)
+          : TaskView.describeWaiting(task, position)
         const metadata = included.has("metadata")
           ? TaskView.describeMetadata((yield* reads.metadata(task.sub, [task.uuid])).get(task.uuid))
           : {}
@@ -123,7 +175,9 @@ const makeComplete = Effect.gen(function*() {
 
 export const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
+  const queue = yield* RunQueue
   const watch = yield* TaskWatch
+  const live = yield* LiveReading
   const toPieces = yield* makeRender(TaskView.toPieces)
   const links = yield* TaskLinks
   const complete = yield* makeComplete
@@ -139,25 +193,34 @@ export const make = Effect.gen(function*() {
       const wanted = yield* Effect.fromResult(decodeTaskQuery(query, links))
       const { included, wait } = wanted
       const includesWaitingOn = included.has("waiting_on")
-      const isKnown = (task: TaskHead) =>
-        ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn))
+      const positionOf = Effect.fnUntraced(function*(task: TaskHead) {
+        return includesWaitingOn && isQueued(task)
+          ? (yield* queue.positions([task.uuid])).get(task.uuid) ?? 1
+          : undefined
+      })
+      const isKnown = (task: TaskHead, position?: number) =>
+        ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn, position))
+      // Another place in the queue alone does not end a wait.
+      const isSame = (task: TaskHead) => matches(withoutPlace(ifNoneMatch ?? ""), etagOf(task, includesWaitingOn))
       const isEnough = (task: TaskHead) =>
-        isTerminal(task.status) || task.status === "interrupted" || (ifNoneMatch !== undefined && !isKnown(task))
+        isTerminal(task.status) || task.status === "interrupted" || (ifNoneMatch !== undefined && !isSame(task))
 
-      const notModified = (task: TaskHead) =>
-        HttpServerResponse.empty({ status: 304, headers: headersOf(task, includesWaitingOn) })
+      const notModified = (task: TaskHead, position: number | undefined) =>
+        HttpServerResponse.empty({ status: 304, headers: headersOf(task, includesWaitingOn, position) })
       if (head !== undefined && Duration.isPositive(wait) && !isEnough(head)) {
         const token = yield* CurrentToken
         yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
         yield* token.check
-      } else if (head !== undefined && isKnown(head)) {
-        return notModified(head)
+      } else if (head !== undefined && ifNoneMatch !== undefined) {
+        const position = yield* positionOf(head)
+        if (isKnown(head, position)) return notModified(head, position)
       }
       const outline = yield* tasks.getOutline(principal, uuid)
-      if (isKnown(outline)) return notModified(outline)
+      const position = yield* positionOf(outline)
+      if (isKnown(outline, position)) return notModified(outline, position)
       const client = makeClient()
       const task = yield* complete(client, outline)
-      return send(client, yield* toPieces(task, wanted), headersOf(task, includesWaitingOn))
+      return send(client, yield* toPieces(task, wanted, position), headersOf(task, includesWaitingOn, position))
     },
     Effect.catchTags(readErrors)
   )
@@ -167,18 +230,22 @@ export const make = Effect.gen(function*() {
       const { principal } = yield* CurrentCaller
       const { ended } = yield* CurrentToken
       const task = yield* tasks.getHead(principal, uuid)
-      const { includesText } = yield* Effect.fromResult(decodeEventsQuery(yield* HttpServerRequest.ParsedSearchParams))
-      const after = yield* lastEventId(request)
-      // 204 makes a client that reconnects automatically stop: no event follows.
-      if (isTerminal(task.status) && after >= task.revision) return HttpServerResponse.empty({ status: 204 })
-      const recorded = yield* watch.events(task, after, includesText)
-      const text = Stream.succeed(Sse.encoder.write(reconnectAfter)).pipe(
-        Stream.concat(Stream.map(recorded, render(uuid))),
-        Stream.merge(keepAlive, { haltStrategy: "left" }),
-        // A stream must not outlive the token that opened it.
-        Stream.interruptWhen(ended),
-        Stream.encodeText
+      const { includesText, includesTurn } = yield* Effect.fromResult(
+        decodeEventsQuery(yield* HttpServerRequest.ParsedSearchParams)
       )
+      const after = yield* lastEventId(request, includesText)
+      // 204 makes a client that reconnects automatically stop: no event follows.
+      if (isTerminal(task.status) && after.revision >= task.revision) return HttpServerResponse.empty({ status: 204 })
+      const beginning = Stream.succeed(Sse.encoder.write(reconnectAfter))
+      const bytes = includesText
+        ? Stream.concat(Stream.encodeText(beginning), yield* live.read(task, after, formOf(uuid), includesTurn))
+        : beginning.pipe(
+          Stream.concat(Stream.map(yield* watch.events(task, after.revision, includesTurn), render(uuid))),
+          Stream.merge(keepAlive, { haltStrategy: "left" }),
+          Stream.encodeText
+        )
+      // A stream must not outlive the token that opened it.
+      const text = Stream.interruptWhen(bytes, ended)
       return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : text, {
         contentType: "text/event-stream",
         headers: { "cache-control": "no-store", "x-accel-buffering": "no" }

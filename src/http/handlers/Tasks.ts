@@ -2,6 +2,7 @@
 import { Effect, Layer, Record, type Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Failure from "../../domain/Failure.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
@@ -61,6 +62,7 @@ const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) => 
 /** Returns a function that reads a page of a user's tasks. */
 const makeList = Effect.gen(function*() {
   const reads = yield* TaskReads
+  const waitingOf = yield* TaskReading.makeWaiting
   return Effect.fnUntraced(function*(sub: string, { included, selections, text, ...wanted }: ListQuery) {
     const chosen = yield* selected(sub, selections)
     const matching = text === null ? null : yield* reads.search(sub, text)
@@ -69,9 +71,11 @@ const makeList = Effect.gen(function*() {
     const listed = found.tasks.map(({ uuid }) => uuid)
     const metadata = included.has("metadata") ? yield* reads.metadata(sub, listed) : undefined
     const excerpts = included.has("excerpt") ? yield* reads.excerpts(sub, listed) : undefined
+    const waiting = included.has("waiting_on") ? yield* waitingOf(yield* reads.heads(listed)) : undefined
     return OpaqueJson.fromValue(TaskView.paginate(found.tasks, found.total, wanted, (uuid) => ({
       ...(metadata === undefined ? {} : TaskView.describeMetadata(metadata.get(uuid))),
-      ...(excerpts === undefined ? {} : { excerpt: excerpts.get(uuid) ?? null })
+      ...(excerpts === undefined ? {} : { excerpt: excerpts.get(uuid) ?? null }),
+      ...(waiting === undefined ? {} : waiting.get(uuid) ?? { waiting_on: null })
     })))
   })
 })
@@ -82,6 +86,10 @@ interface Call<E, R> {
   /** The same with the token that the core receives. */
   readonly caller: Effect.Effect<Caller, E, R>
   readonly uuid: string
+  /** Whether an internal caller makes it on behalf of the user. */
+  readonly isInternal: boolean
+  /** Who cancels, if not the user. */
+  readonly actor?: string
   /** Reads the body, and claims the idempotency key if there is one. */
   readonly receive: <A>(
     kind: BodyKind<A>
@@ -93,15 +101,15 @@ const makeOperations = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const requests = yield* TaskRequests
   return {
-    create: Effect.fnUntraced(function*<E, R>({ caller, receive }: Call<E, R>) {
+    create: Effect.fnUntraced(function*<E, R>({ caller, isInternal, receive }: Call<E, R>) {
       const by = yield* caller
-      const { body, claim } = yield* receive(Bodies.createTask)
+      const { body, claim } = yield* receive(isInternal ? Bodies.internalCreateTask : Bodies.createTask)
       return created(yield* tasks.create(by, body, claim))
     }),
-    rerun: Effect.fnUntraced(function*<E, R>({ caller, receive, uuid }: Call<E, R>) {
+    rerun: Effect.fnUntraced(function*<E, R>({ caller, isInternal, receive, uuid }: Call<E, R>) {
       const by = yield* caller
       const task = yield* tasks.getHead(by.principal, uuid)
-      const { body, claim } = yield* receive(Bodies.rerunTask)
+      const { body, claim } = yield* receive(isInternal ? Bodies.internalRerunTask : Bodies.rerunTask)
       return created(yield* requests.rerun(by, task, body, claim))
     }),
     submitToolResults: Effect.fnUntraced(function*<E, R>({ caller, receive, uuid }: Call<E, R>) {
@@ -113,23 +121,29 @@ const makeOperations = Effect.gen(function*() {
       const { isReplay } = yield* tasks.submitToolResults(by, task, body, claim)
       return { isReplay, view: { uuid: task.uuid, status: "processing" as const } }
     }),
-    cancel: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
+    cancel: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: Call<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
       const { body, claim } = yield* receive(Bodies.cancel)
-      const { isReplay } = yield* tasks.cancel(task, body.reason, claim)
+      const { isReplay } = yield* tasks.cancel(task, body.reason, claim, actor)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
-    withdraw: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
+    withdraw: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: Call<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
       const { body } = yield* receive(Bodies.cancel)
-      yield* tasks.withdraw(task, body.reason)
+      yield* tasks.withdraw(task, body.reason, actor)
       return { isReplay: false, view: { uuid: task.uuid, status: "canceled" as const } }
+    }),
+    stop: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
+      const task = yield* tasks.getHead(yield* principal, uuid)
+      const { body, claim } = yield* receive(Bodies.cancel)
+      const { isReplay } = yield* tasks.stop(task, body.reason ?? Failure.withdrawn, claim)
+      return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
     delete: Effect.fnUntraced(function*<E, R>({ principal, uuid }: Pick<Call<E, R>, "principal" | "uuid">) {
       yield* tasks.delete(yield* tasks.getHead(yield* principal, uuid))
     }),
-    cancelInterrupted: Effect.fnUntraced(function*(principal: Principal) {
-      const uuids = yield* tasks.cancelInterrupted(principal)
+    cancelInterrupted: Effect.fnUntraced(function*(principal: Principal, actor?: string) {
+      const uuids = yield* tasks.cancelInterrupted(principal, actor)
       return { canceled: uuids.length, uuids }
     })
   }
@@ -161,6 +175,7 @@ const makeRest = Effect.gen(function*() {
     principal,
     caller: CurrentCaller,
     uuid,
+    isInternal: false,
     receive: (kind) => read(kind, request)
   })
   type Given = { readonly params: { readonly uuid: string }; readonly request: HttpServerRequest.HttpServerRequest }
@@ -184,11 +199,20 @@ const makeRest = Effect.gen(function*() {
         Effect.catchTags({ ...changeErrors, ToolResultsMismatch: (error) => Effect.fail(mismatch(error)) })
       ),
     cancel: (given: Given) => Effect.map(operations.cancel(callOf(given)), ok).pipe(Effect.catchTags(changeErrors)),
+    stop: (given: Given) =>
+      Effect.map(operations.stop(callOf(given)), ok).pipe(
+        Effect.catchTags({
+          ...taskErrors,
+          IdempotencyKeyReused: changeErrors.IdempotencyKeyReused,
+          TaskHasEnded: failWith(Conflict)
+        })
+      ),
     delete: ({ params: { uuid } }: Pick<Given, "params">) =>
       operations.delete({ principal, uuid }).pipe(
         Effect.catchTags({ ...taskErrors, TaskNotEnded: failWith(Conflict) })
       ),
-    cancelInterrupted: () => Effect.flatMap(principal, operations.cancelInterrupted).pipe(Effect.catchTags(storeErrors))
+    cancelInterrupted: () =>
+      Effect.flatMap(principal, (user) => operations.cancelInterrupted(user)).pipe(Effect.catchTags(storeErrors))
   }
 })
 
@@ -209,6 +233,7 @@ export const layer = Group.layer(Effect.gen(function*() {
       .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
       .handleRaw("submitToolResults", tasks.submitToolResults)
       .handleRaw("cancel", tasks.cancel)
+      .handleRaw("stop", tasks.stop)
       .handle("cancelInterrupted", tasks.cancelInterrupted))
 }))
 
@@ -252,6 +277,7 @@ const layerChanges = TaskChanges.toLayer(
       principal: Effect.succeed(RpcRequests.reader(user.sub)),
       caller: Effect.suspend(() => RpcRequests.caller(tokens, user)),
       uuid,
+      isInternal: true,
       receive: <A>(kind: BodyKind<A>) =>
         Effect.all({ body: decode(kind, body), claim: claimOf(idempotency_key, path, bytesOf(body)) })
     })
@@ -267,11 +293,18 @@ const layerChanges = TaskChanges.toLayer(
       "Tasks.rerun": (payload) =>
         answer(operations.rerun(one("rerun", payload))).pipe(Effect.catchTags(RpcRequests.refusedCreates)),
       "Tasks.submitToolResults": (payload) => answer(operations.submitToolResults(one("tool-results", payload))),
-      "Tasks.cancel": (payload) => answer(operations.cancel(one("cancel", payload))),
-      "Tasks.withdraw": (payload) => answer(operations.withdraw(one("withdraw", payload))),
+      "Tasks.cancel": (payload, { headers }) =>
+        answer(operations.cancel({ ...one("cancel", payload), actor: RpcRequests.actorOf(headers) })),
+      "Tasks.withdraw": (payload, { headers }) =>
+        answer(operations.withdraw({ ...one("withdraw", payload), actor: RpcRequests.actorOf(headers) })),
       "Tasks.delete": (payload) => refuseOutage(operations.delete(one("", payload))),
-      "Tasks.cancelInterrupted": ({ sub }) =>
-        refuseOutage(Effect.flatMap(RpcRequests.principal(sub), operations.cancelInterrupted))
+      "Tasks.cancelInterrupted": ({ sub }, { headers }) =>
+        refuseOutage(
+          Effect.flatMap(
+            RpcRequests.principal(sub),
+            (user) => operations.cancelInterrupted(user, RpcRequests.actorOf(headers))
+          )
+        )
     })
   })
 )

@@ -10,12 +10,13 @@ import { TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
 import { idOfJti, TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { Api } from "../contract/Api.ts"
 import { invalid } from "../contract/Errors.ts"
+import { InternalTokenName } from "../contract/Middleware.ts"
 import { TokensRpc } from "../contract/rpc/Rpc.ts"
 import type { RevokeBody, TokenBody } from "../contract/TokenSchemas.ts"
 import * as Bodies from "./body/Bodies.ts"
 import { BodyReader } from "./body/BodyReader.ts"
 import { storeErrors } from "./ErrorResponses.ts"
-import { asInvalidRequest, decode, refuseOutage, tokensUnknown } from "./rpc/RpcRequests.ts"
+import { actorOf, asInvalidRequest, decode, refuseOutage, tokensUnknown } from "./rpc/RpcRequests.ts"
 
 const momentOf = (given: string | number | null | undefined): Timestamp | null =>
   Predicate.isNullish(given)
@@ -72,7 +73,7 @@ export const layer = HttpApiBuilder.group(
       "revoke",
       Effect.fnUntraced(function*({ request }) {
         const { body } = yield* read(Bodies.revokeTokens, request)
-        yield* tasks.revoke(yield* revocationOf(verifier, body))
+        yield* tasks.revoke(yield* revocationOf(verifier, body), `internal:${yield* InternalTokenName}`)
         return HttpServerResponse.empty({ status: 204 })
       }, Effect.catchTags(storeErrors))
     )
@@ -85,10 +86,10 @@ export const layerRpc = TokensRpc.toLayer(
     const verifier = yield* TokenVerifier
     const revocations = yield* TokenRevocations
     return TokensRpc.of({
-      "Tokens.revoke": ({ revocation }) =>
+      "Tokens.revoke": ({ revocation }, { headers }) =>
         decode(Bodies.revokeTokens, revocation).pipe(
           Effect.flatMap((body) => Effect.mapError(revocationOf(verifier, body), asInvalidRequest)),
-          Effect.flatMap(tasks.revoke),
+          Effect.flatMap((read) => tasks.revoke(read, actorOf(headers))),
           refuseOutage
         ),
       "Tokens.isRevoked": ({ token }) =>

@@ -81,6 +81,7 @@ export class Uploads extends Context.Service<Uploads, {
 
       const upload = Effect.fnUntraced(function*({ token }: Caller, request: HttpServerRequest.HttpServerRequest) {
         const { check } = yield* CurrentToken
+        yield* backend.requireFiles
         yield* requirePlain(request)
         if (Number(request.headers["content-length"]) > UploadForm.maxFormBytes) return yield* tooLarge
         const idle = yield* IdleTimeout.make((yield* Timeouts).uploadIdle)

@@ -6,7 +6,7 @@ import { Kind } from "../../domain/json/tables.ts"
 import type { Writable } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import type { Task } from "../../domain/Task.ts"
-import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
+import { AssistantBackend, storageBaseOrNone } from "../../services/files/AssistantBackend.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { Turns } from "../../services/tasks/Turns.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
@@ -105,7 +105,7 @@ export const makeRead = Effect.gen(function*() {
   return Effect.fnUntraced(function*(caller: Caller, uuid: string) {
     const task = yield* tasks.getOutline(caller.principal, uuid)
     const turn = (yield* turns.read(task, TurnReader.shape, TurnReader.read)) ?? TurnReader.none
-    const storageBase = turn.files.length === 0 ? "" : yield* backend.storageBase(caller.token)
+    const storageBase = turn.files.length === 0 ? "" : yield* storageBaseOrNone(backend, caller.token)
     return { task, value: describe(task, turn, storageBase) }
   })
 })

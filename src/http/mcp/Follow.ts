@@ -4,6 +4,9 @@ import { HttpServerResponse } from "effect/http"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import type { Writable } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
+import type { TaskHead } from "../../domain/Task.ts"
+import { describeQueued, isQueued } from "../../domain/WaitingOn.ts"
+import { RunQueue } from "../../services/store/queue/RunQueue.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { makeClient } from "../../services/tasks/Turns.ts"
 import * as Defects from "../Defects.ts"
@@ -34,23 +37,33 @@ const event = (message: Writable): Uint8Array =>
     OpaqueJson.encode("\n\n")
   ])
 
-/** The progress of a task: every 5 s, a growing number and the last line of its text. */
-const progressOf = (progressToken: Id, message: () => string) =>
+/** The progress of a task: every 5 s, a growing number and what there is to say. */
+const progressOf = (progressToken: Id, message: Effect.Effect<string>) =>
   Stream.tick(progressInterval).pipe(
     Stream.drop(1),
     Stream.zipWithIndex,
-    Stream.map(([, index]) =>
-      event({
-        jsonrpc: "2.0",
-        method: "notifications/progress",
-        params: {
-          progressToken,
-          progress: (index + 1) * Duration.toSeconds(progressInterval),
-          ...(message() === "" ? {} : { message: message() })
-        }
-      })
+    Stream.mapEffect(([, index]) =>
+      Effect.map(message, (text) =>
+        event({
+          jsonrpc: "2.0",
+          method: "notifications/progress",
+          params: {
+            progressToken,
+            progress: (index + 1) * Duration.toSeconds(progressInterval),
+            ...(text === "" ? {} : { message: text })
+          }
+        }))
     )
   )
+
+/** Returns a function that describes the place of a run in the queue; undefined for one that is not in it. */
+export const makeQueued = Effect.map(
+  RunQueue,
+  (queue) =>
+    Effect.fnUntraced(function*(task: Pick<TaskHead, "uuid" | "status" | "room">) {
+      return isQueued(task) ? describeQueued((yield* queue.positions([task.uuid])).get(task.uuid)) : undefined
+    })
+)
 
 /** A request, without its body. */
 export interface Request {
@@ -83,6 +96,7 @@ export const make = Effect.gen(function*() {
   const follow = yield* makeFollow
   const open = yield* Held.makeOpen
   const read = yield* makeRead
+  const queued = yield* makeQueued
 
   /** The task as the result of a tool. It never fails: the head of the response has been sent. */
   const describe = ({ caller }: Request, { isRun, uuid }: Followed) =>
@@ -115,16 +129,20 @@ export const make = Effect.gen(function*() {
         Effect.ignore
       )
     const onLeft = isCurrent && task.isBound ? withdraw(caller, task.uuid) : Effect.void
-    const message = Effect.suspend(() => describe(request, task)).pipe(
+    const answer = Effect.suspend(() => describe(request, task)).pipe(
       Effect.map((result) => responseTo(request, result))
     )
-    const ending = Effect.onInterrupt(Effect.andThen(wait, message), () => onLeft)
+    const ending = Effect.onInterrupt(Effect.andThen(wait, answer), () => onLeft)
     if (progressToken === undefined && !isEventsOnly) {
       const frame = Effect.map(ending, (message) => Stream.make(encode(message)))
       return { onLeft, response: yield* open(makeClient(), Stream.fromEffect(frame), Held.json) }
     }
     const last = Stream.fromEffect(Effect.map(ending, event))
-    const progress = progressToken === undefined ? Stream.empty : progressOf(progressToken, () => lastLine(text))
+    // Before the first text the run may wait in the queue.
+    const message = Effect.suspend(() =>
+      text !== "" ? Effect.succeed(text) : Effect.flatMap(tasks.getHead(caller.principal, task.uuid), queued)
+    ).pipe(Effect.map((said = "") => lastLine(said)), Effect.orElseSucceed(() => ""))
+    const progress = progressToken === undefined ? Stream.empty : progressOf(progressToken, message)
     const frames = Stream.merge(progress, last, { haltStrategy: "right" })
     return {
       onLeft,

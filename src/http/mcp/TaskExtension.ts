@@ -18,7 +18,7 @@ import { Turns } from "../../services/tasks/Turns.ts"
 import { HomeLinks } from "../Home.ts"
 import * as Answers from "./Answers.ts"
 import * as Errors from "./Errors.ts"
-import { lastLine } from "./Follow.ts"
+import { lastLine, makeQueued } from "./Follow.ts"
 import { type Message, tasksExtension } from "./Message.ts"
 import * as Questions from "./Questions.ts"
 import { McpSettings } from "./Settings.ts"
@@ -95,6 +95,7 @@ const makeViews = Effect.gen(function*() {
   const pathOf = (yield* HomeLinks).find(({ taskPath }) => taskPath !== undefined)?.taskPath
   const read = yield* Answers.makeRead
   const turns = yield* Turns
+  const queued = yield* makeQueued
 
   const baseOf = Effect.fnUntraced(function*(task: Task) {
     const [last] = yield* reads.eventsAfter(task.uuid, task.revision - 1, 1)
@@ -121,6 +122,8 @@ const makeViews = Effect.gen(function*() {
       // The client of the extension requires the type also here.
       return { result: { resultType: "complete", ...Answers.resultOf(value, task.status === "failed") } }
     }
+    const place = yield* queued(task)
+    if (place !== undefined) return { statusMessage: place }
     if (questions === undefined) {
       const line = lastLine((yield* turns.textOf(task, task.revision)) ?? "")
       return line === "" ? {} : { statusMessage: line }

@@ -149,6 +149,7 @@ const RunAssistant = Schema.Struct({
   files: absentOr(Schema.Array(FileItem).check(atMost(Limits.inputItems - 1)), "Uploaded files."),
   client_tools: CreateTaskBody.fields.client_tools,
   time_limit: CreateTaskBody.fields.max_execution_time,
+  priority: CreateTaskBody.fields.priority,
   idempotency_key: absentOr(Key, "Makes a repetition return the same task."),
   ...WaitSeconds
 })
@@ -168,6 +169,10 @@ const makeRunAssistant = Effect.gen(function*() {
       files: objects("Files, each as POST /api/files returned it.", fileSchema),
       client_tools: objects("Functions that the assistant may ask you to run.", toolSchema),
       time_limit: { type: "integer", description: `Seconds after which the task fails. ${timeLimit} by default.` },
+      priority: {
+        type: "integer",
+        description: "Place in the queue while there is no room: 0 to 5, which is the default. A higher one goes first."
+      },
       idempotency_key: text("Makes a repetition of this call return the same task, which survives a disconnect."),
       ...waitSeconds
     },
@@ -186,10 +191,11 @@ const makeRunAssistant = Effect.gen(function*() {
         input: [{ type: "text", text: prompt }, ...(files ?? [])],
         client_tools: given.client_tools
       }))
-      const operation = `MCP run_assistant ${maxExecutionTime}`
+      const { priority } = given
+      const operation = `MCP run_assistant ${maxExecutionTime}${Predicate.isNullish(priority) ? "" : ` ${priority}`}`
       const fingerprint = fingerprintOf(digest, operation, OpaqueJson.encode(request))
       const claim = Predicate.isNullish(key) ? undefined : { key, fingerprint: yield* fingerprint }
-      const task = { ...ownFieldsOf({}), assistantId, maxExecutionTime, request }
+      const task = { ...ownFieldsOf({ priority }), assistantId, maxExecutionTime, request }
       const { uuid } = yield* tasks.create(caller, task, claim)
       return { ...followed(uuid, given.wait_seconds), isRun: true, isBound: claim === undefined }
     })

@@ -68,6 +68,7 @@ const mappings: Readonly<Record<TaskFailure["_tag"], Mapping>> = {
   IdempotencyKeyReused: [400, null, "Idempotency-Key"],
   FileRefused: [400, null, "file"],
   BackendRefused: [400, null, "file"],
+  FilesNotKept: [404, "not_found"],
   BackendUnauthorized: [401, "invalid_api_key"],
   BackendUnavailable: [502, "server_error"],
   NoSlotLeft: tooMany,

@@ -44,6 +44,7 @@ const CreateResponseBody = Schema.Struct({
   callback_url: taskFields.callback_url,
   callback_secret: taskFields.callback_secret,
   max_execution_time: taskFields.max_execution_time,
+  priority: taskFields.priority,
   conversation: notSupported,
   prompt: notSupported,
   max_tool_calls: notSupported
@@ -188,6 +189,7 @@ const toRequest = Effect.fnUntraced(function*(body: CreateResponseBody) {
     metadata,
     model,
     previous_response_id,
+    priority,
     store,
     stream,
     tools
@@ -203,7 +205,7 @@ const toRequest = Effect.fnUntraced(function*(body: CreateResponseBody) {
     conversation: yield* Items.parse(yield* inputOf(body)),
     instructions: instructions ? { role: "system", content: instructions } : undefined,
     tools: yield* toolsOf(body),
-    fields: ownFieldsOf({ callback_secret, callback_url, metadata }),
+    fields: ownFieldsOf({ callback_secret, callback_url, metadata, priority }),
     timeLimit: body.max_execution_time ?? null,
     options: optionsOf(max_output_tokens, format),
     isStored,

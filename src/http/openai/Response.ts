@@ -9,6 +9,7 @@ import type { Task, TaskStatus } from "../../domain/Task.ts"
 import { type Timestamp, unixSeconds } from "../../domain/Timestamp.ts"
 import type { PassedCall } from "../../domain/ToolCall.ts"
 import * as Usage from "../../domain/Usage.ts"
+import { isQueued } from "../../domain/WaitingOn.ts"
 import type { FoundLeg } from "../../services/facades/FacadeLegs.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
 import * as Ids from "./Ids.ts"
@@ -46,7 +47,8 @@ export const snapshotOf = (
     id: { uuid: task.uuid, leg },
     kept: Kept.decode(found.request),
     createdAt: found.createdAt,
-    status: isAnswered ? "answered" : task.status,
+    // A resumed run may wait in the queue too.
+    status: isAnswered ? "answered" : isQueued(task) ? "pending" : task.status,
     frozen: found.leg === leg ? found.output : null,
     // The leg is read after the task, which may still have the turn of the previous leg.
     hasTurn: found.turnSince !== null && found.turnSince <= task.revision && !isAnswered,

@@ -7,7 +7,7 @@ import type { TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { readCalls } from "../../domain/ToolCall.ts"
 import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
-import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
+import { AssistantBackend, storageBaseOrNone } from "../../services/files/AssistantBackend.ts"
 import type { TaskOutline } from "../../services/store/tasks/TaskReads.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { type Client, type TurnOf, Turns } from "../../services/tasks/Turns.ts"
@@ -55,7 +55,7 @@ const makeReads = Effect.gen(function*() {
   const load = loadWith(read)
 
   const render = Effect.fnUntraced(function*(caller: Caller, snapshot: Response.Snapshot) {
-    const storageBase = Response.hasLinks(snapshot) ? yield* backend.storageBase(caller.token) : ""
+    const storageBase = Response.hasLinks(snapshot) ? yield* storageBaseOrNone(backend, caller.token) : ""
     return Response.responseOf(snapshot, Response.outputOf(snapshot, storageBase))
   })
   const get = (caller: Caller, id: Ids.LegId) =>

@@ -1,5 +1,5 @@
-/** Handlers of the group `operator`. Every change is logged with the operator's token, by its hash. */
-import { Cause, Context, Duration, Effect, Exit, identity, Option, Schema } from "effect"
+/** Handlers of the group `operator`. Every change has a line in the audit, and in the log. */
+import { Duration, Effect, identity, Option, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { encode, join } from "../../domain/json/OpaqueJson.ts"
@@ -7,12 +7,15 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { format, now, plus } from "../../domain/Timestamp.ts"
+import { isQueued } from "../../domain/WaitingOn.ts"
 import { CoreClient } from "../../services/core/CoreClient.ts"
 import { ClusterNodes, type Wanted } from "../../services/operations/ClusterNodes.ts"
 import { Operators, type Redelivered } from "../../services/operator/Operators.ts"
+import { OperatorSessions } from "../../services/operator/OperatorSessions.ts"
 import { OperatorStore, type Page, pageOf } from "../../services/operator/OperatorStore.ts"
 import * as Overview from "../../services/operator/Overview.ts"
 import { Settings } from "../../services/settings/Settings.ts"
+import { RunQueue } from "../../services/store/queue/RunQueue.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { Conflict, Forbidden, NotFound } from "../contract/Errors.ts"
@@ -21,16 +24,14 @@ import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
 import { failWith } from "../handlers/ErrorResponses.ts"
 import { revocationOf } from "../handlers/Tokens.ts"
-import { CurrentOperator, isOutage, orUnavailable } from "../OperatorRoutes.ts"
+import { audited, CurrentOperator, logged, orUnavailable } from "../OperatorRoutes.ts"
+import * as Actions from "./Actions.ts"
 import { OperatorApi } from "./OperatorApi.ts"
 import * as Query from "./OperatorQuery.ts"
 import { redeliveries, RedeliverManyBody } from "./OperatorSchemas.ts"
+import { ShowsContent } from "./OperatorSettings.ts"
 import * as Views from "./OperatorViews.ts"
-
-/** Whether operators may read what tasks say. */
-export const ShowsContent = Context.Reference("async-task-service/http/operator/Operator/ShowsContent", {
-  defaultValue: () => false
-})
+import * as QueueHandlers from "./QueueHandlers.ts"
 
 const redeliverMany = kind(RedeliverManyBody, { to: identity })
 
@@ -52,32 +53,6 @@ const viewRedelivered = ({ enqueued, left, matched, needsSecret }: Redelivered) 
   left
 })
 
-type Details = Readonly<Record<string, unknown>>
-
-/** Logs what an operator did. */
-const audit = (message: string, details: Details = {}) =>
-  Effect.flatMap(
-    CurrentOperator,
-    ({ token }) => Effect.annotateLogs(Effect.logInfo(message), { operator: token, ...details })
-  )
-
-/**
- * Carries out a change and logs it, unless it was refused. A change that is interrupted, at its time limit for example, or that
- * fails may have been carried out, in part or whole.
- */
-const audited = <A, E, R>(
-  message: string,
-  details: (value?: A) => Details | undefined,
-  change: Effect.Effect<A, E, R>
-) =>
-  Effect.onExit(change, (exit) => {
-    const found = Exit.isSuccess(exit) ? details(exit.value) : undefined
-    if (Exit.isSuccess(exit)) return found === undefined ? Effect.void : audit(message, found)
-    const isRefused = !Cause.hasInterrupts(exit.cause) && !Cause.hasDies(exit.cause) &&
-      !Option.exists(Cause.findErrorOption(exit.cause), isOutage)
-    return isRefused ? Effect.void : audit(`${message}, which did not end as it should`, details())
-  })
-
 const find = <A>(uuid: string, read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
   Schema.is(TaskId)(uuid)
     ? Effect.flatMap(read(uuid), Option.match({ onNone: () => new TaskNotFound({}), onSome: Effect.succeed }))
@@ -86,14 +61,16 @@ const find = <A>(uuid: string, read: (uuid: TaskId) => Effect.Effect<Option.Opti
 const makeTaskReads = Effect.gen(function*() {
   const store = yield* OperatorStore
   const nodes = yield* ClusterNodes
+  const queue = yield* RunQueue
   const showsContent = yield* ShowsContent
 
   return {
     task: Effect.fnUntraced(function*(uuid: string) {
       const detail = yield* find(uuid, store.task)
       const { revision, uuid: id } = detail.head
+      const position = isQueued(detail.head) ? (yield* queue.positions([id])).get(id) : undefined
       const events = yield* store.reads.eventsAfter(id, Math.max(-1, revision - listedEvents), listedEvents)
-      return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all)
+      return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all, position)
     }, Effect.catchTags(taskErrors)),
     content: Effect.fnUntraced(function*(uuid: string) {
       const { role } = yield* CurrentOperator
@@ -103,7 +80,8 @@ const makeTaskReads = Effect.gen(function*() {
         })
       }
       const task = yield* find(uuid, store.reads.get)
-      yield* audit("an operator read the content of a task", { taskId: task.uuid, sub: task.sub })
+      yield* audited({ action: "content", target: task.uuid, sub: task.sub }, Effect.void)
+      yield* logged("an operator read the content of a task", { taskId: task.uuid, sub: task.sub })
       // The turn is JSON already, and may be large.
       const calls = task.pendingToolCalls ?? "[]"
       const content = join([`{"turn":`, task.turn ?? "null", `,"pending_tool_calls":`, calls, "}"])
@@ -119,9 +97,10 @@ const makeReads = Effect.gen(function*() {
   const core = yield* CoreClient
   const { stuckAfter } = yield* Settings
   const readOverview = yield* Overview.make
+  const { known } = yield* OperatorSessions
 
   return {
-    overview: Effect.map(readOverview, Views.overview),
+    overview: Effect.map(readOverview, (overview) => Views.overview(overview, known)),
     tasks: Effect.gen(function*() {
       const { order, search } = yield* Query.tasks
       return pageView(yield* store.tasks(search), order, Views.task)
@@ -188,18 +167,22 @@ const makeChanges = Effect.gen(function*() {
 
   const redeliver = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
     const { body: { dry_run: isDry, filter, ids, limit } } = yield* read(redeliverMany, request)
-    const auditedRedelivery = <E, R>(change: Effect.Effect<Redelivered, E, R>) =>
-      audited(
-        "an operator redelivered webhooks",
-        (outcome) => outcome === undefined ? {} : outcome.enqueued > 0 ? { count: outcome.enqueued } : undefined,
-        change
+    const auditedRedelivery = <E, R>(target: string, change: Effect.Effect<Redelivered, E, R>) =>
+      audited({ action: "redeliver", target }, change).pipe(
+        Effect.tap(({ enqueued }) =>
+          enqueued > 0 ? logged("an operator redelivered webhooks", { count: enqueued }) : Effect.void
+        )
       )
-    if (ids) return yield* auditedRedelivery(operators.redeliver(ids))
+    if (ids) {
+      return yield* auditedRedelivery(ids.length === 1 ? ids[0]! : `${ids.length} deliveries`, operators.redeliver(ids))
+    }
     const { error, origin, ...moments } = filter ?? {}
     const range = yield* Query.rangeOf(moments, "filter.")
     const redeliverUpTo = (limit: number) =>
       operators.redeliverFailed({ ...range, origin: origin ?? null, error: error ?? null }, limit)
-    return yield* isDry === true ? redeliverUpTo(0) : auditedRedelivery(redeliverUpTo(limit ?? redeliveries.matching))
+    return yield* isDry === true
+      ? redeliverUpTo(0)
+      : auditedRedelivery(origin ?? "all origins", redeliverUpTo(limit ?? redeliveries.matching))
   })
 
   return {
@@ -209,29 +192,41 @@ const makeChanges = Effect.gen(function*() {
         (id) => Effect.map(store.reads.heads([id]), ([head]) => Option.fromUndefinedOr(head))
       )
       const { body: { reason } } = yield* read(Bodies.cancel, request)
-      yield* audited("an operator canceled a task", () => ({ taskId: task.uuid }), tasks.withdraw(task, reason))
+      const { name } = yield* CurrentOperator
+      yield* audited(
+        { action: "cancel", target: task.uuid, sub: task.sub, reason },
+        tasks.withdraw(task, reason, `operator:${name}`)
+      )
+      yield* logged("an operator canceled a task", { taskId: task.uuid })
       return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" })
     }, Effect.catchTags({ ...taskErrors, TaskHasEnded: failWith(Conflict) })),
     redeliver: Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
       return HttpServerResponse.jsonUnsafe(viewRedelivered(yield* redeliver(request)))
     }),
     move: Effect.fnUntraced(function*(instance: string, wanted: Wanted) {
-      const isKnown = yield* audited(
-        `an operator wants a node to be ${wanted === "drained" ? "drained" : "taken in"}`,
-        (isKnown = true) => isKnown ? { instance } : undefined,
-        nodes.request(instance, wanted)
+      yield* audited(
+        { action: wanted === "drained" ? "drain" : "take_in", target: instance },
+        Effect.filterOrFail(
+          nodes.request(instance, wanted),
+          (isKnown) => isKnown,
+          () => new NotFound({ message: "No node that reports has this instance." })
+        )
       )
-      if (!isKnown) return yield* new NotFound({ message: "No node that reports has this instance." })
+      yield* logged(`an operator wants a node to be ${wanted === "drained" ? "drained" : "taken in"}`, { instance })
       return { instance, wanted }
     }),
     revoke: Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
       const { body } = yield* read(Bodies.revokeTokens, request)
       const revocation = yield* revocationOf(verifier, body)
       yield* audited(
-        "an operator revoked tokens",
-        () => ({ sub: body.sub ?? null, jti: body.jti ?? null }),
+        {
+          action: "revoke",
+          target: revocation._tag === "Token" ? revocation.tokenId : null,
+          sub: revocation._tag === "User" ? revocation.sub : null
+        },
         tasks.revoke(revocation)
       )
+      yield* logged("an operator revoked tokens", { sub: body.sub ?? null, jti: body.jti ?? null })
       return HttpServerResponse.empty({ status: 204 })
     })
   }
@@ -243,6 +238,8 @@ export const layer = HttpApiBuilder.group(
   Effect.fn(function*(handlers) {
     const reads = yield* makeReads
     const changes = yield* makeChanges
+    const queue = yield* QueueHandlers.make
+    const actions = yield* Actions.make
     return handlers
       .handle("overview", () => orUnavailable(reads.overview))
       .handle("tasks", () => orUnavailable(reads.tasks))
@@ -256,10 +253,21 @@ export const layer = HttpApiBuilder.group(
       .handle("origins", () => orUnavailable(reads.origins))
       .handle("deliveries", () => orUnavailable(reads.deliveries))
       .handleRaw("redeliver", ({ request }) => orUnavailable(changes.redeliver(request)))
+      .handle("queue", () => orUnavailable(queue.list))
+      .handleRaw("changeAssistant", ({ params, request }) => orUnavailable(queue.change(params.id, request)))
       .handle("cluster", () => orUnavailable(reads.cluster))
       .handle("drain", ({ params }) => orUnavailable(changes.move(params.instance, "drained")))
       .handle("takeIn", ({ params }) => orUnavailable(changes.move(params.instance, "taken_in")))
       .handle("revocations", () => orUnavailable(reads.revocations))
       .handleRaw("revoke", ({ request }) => orUnavailable(changes.revoke(request)))
+      .handle("audit", () => orUnavailable(actions.audit))
+      .handleRaw("startBulk", ({ request }) => orUnavailable(actions.startBulk(request)))
+      .handle("listBulk", () => orUnavailable(actions.listBulk))
+      .handle("getBulk", ({ params }) => orUnavailable(actions.getBulk(params.id)))
+      .handle("stopBulk", ({ params }) => orUnavailable(actions.stopBulk(params.id)))
+      .handleRaw("user", ({ params }) => orUnavailable(actions.user(params.sub)))
+      .handleRaw("setLimits", ({ params, request }) => orUnavailable(actions.setLimits(params.sub, request)))
+      .handleRaw("exportUser", ({ params }) => orUnavailable(actions.exportUser(params.sub)))
+      .handleRaw("eraseUser", ({ params, request }) => orUnavailable(actions.eraseUser(params.sub, request)))
   })
 )

@@ -6,8 +6,10 @@ import * as Errors from "../contract/Errors.ts"
 import { CancelBody, CanceledTaskView } from "../contract/TaskSchemas.ts"
 import { RevokeBody } from "../contract/TokenSchemas.ts"
 import { OperatorAuthorization } from "../OperatorRoutes.ts"
+import * as Actions from "./ActionsApi.ts"
 import { documented } from "./OperatorDocs.ts"
 import * as Views from "./OperatorSchemas.ts"
+import * as Queue from "./QueueSchemas.ts"
 
 const uuid = { uuid: Schema.String }
 const instance = { instance: Schema.String }
@@ -33,7 +35,9 @@ export const errorCodes: ErrorCodes = {
   too_many_stored_bytes: [
     422,
     "The user's tasks hold more bytes than the operator allows (`STORED_BYTES`): delete ended ones."
-  ]
+  ],
+  no_fresh_tokens: [422, "Tasks can run again in bulk only with `TOKEN_URL`, which gives fresh tokens of their users."],
+  bulk_not_running: [409, "The bulk action has ended already, or is an erasure, which cannot be stopped."]
 }
 
 export class OperatorGroup extends HttpApiGroup.make("operator").add(
@@ -88,7 +92,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     documented(
       "errors",
       "Group failures",
-      "The newest 10,000 failures of the range by their cause: errors that differ by ids, numbers and quoted parts are one group."
+      "The newest 10,000 failures of the range by their cause: errors that differ by ids, numbers, times and long quotes are one group; codes of status and error, and short names in quotes, tell causes apart."
     )
   ),
   HttpApiEndpoint.get("stuck", `${base}/stuck`, { success: Views.StuckView, error: readErrors }).annotateMerge(
@@ -124,6 +128,29 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
       "Makes one more attempt of each given delivery, or of the newest failed ones that match a filter."
     )
   ),
+  HttpApiEndpoint.get("queue", `${base}/queue`, {
+    success: Queue.QueueView,
+    error: Errors.ServiceUnavailable
+  }).annotateMerge(
+    documented(
+      "queue",
+      "Read the queue",
+      "How many runs the core has and how many wait for room, by assistant. A run counts from its dispatch until its task is interrupted or ends."
+    )
+  ),
+  HttpApiEndpoint.put("changeAssistant", `${base}/queue/assistants/:id`, {
+    params: { id: Schema.String },
+    payload: Queue.ChangeAssistantBody,
+    success: Queue.QueuedAssistantView,
+    error: bodyErrors
+  }).annotateMerge(
+    documented(
+      "changeAssistant",
+      "Limit or pause an assistant",
+      "Holds on every node, and through restarts. A lower limit ends no run. While an assistant is paused its new runs wait, and resumed ones go on. "
+        + "An assistant that is not known is created."
+    )
+  ),
   HttpApiEndpoint.get("cluster", `${base}/cluster`, {
     success: Views.OperatorClusterView,
     error: Errors.ServiceUnavailable
@@ -143,7 +170,16 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     payload: RevokeBody,
     success: HttpApiSchema.NoContent,
     error: bodyErrors
-  }).annotateMerge(documented("revoke", "Revoke tokens as an operator", "The same as `POST /internal/tokens/revoke`."))
+  }).annotateMerge(documented("revoke", "Revoke tokens as an operator", "The same as `POST /internal/tokens/revoke`.")),
+  Actions.audit,
+  Actions.startBulk,
+  Actions.listBulk,
+  Actions.getBulk,
+  Actions.stopBulk,
+  Actions.user,
+  Actions.setLimits,
+  Actions.exportUser,
+  Actions.eraseUser
 ).middleware(OperatorAuthorization).annotateMerge(
   OpenApi.annotations({
     description:

@@ -6,6 +6,7 @@ import { ByteSize, Context, Duration, Effect, Layer, Schema } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"
+import { Audit } from "../../services/operator/Audit.ts"
 import {
   type LogInRefused,
   type Operator,
@@ -92,13 +93,23 @@ const withCookie = (cookie: string | undefined) => (response: HttpServerResponse
 
 export const layer = Layer.effect(
   OperatorAuthorization,
-  Effect.map(makeAccess, ({ ofRequest }) =>
+  Effect.map(Effect.all([makeAccess, Audit]), ([{ ofRequest }, { record }]) =>
     OperatorAuthorization.of({
       operatorToken: Effect.fnUntraced(function*(handler) {
         const request = yield* HttpServerRequest.HttpServerRequest
         const { cookie, operator } = yield* ofRequest(request)
         if (operator.role === "read" && !isRead(request.method)) return yield* readOnly
-        return withCookie(cookie)(yield* Effect.provideService(handler, CurrentOperator, operator))
+        const via = request.headers["authorization"] === undefined
+          ? "console"
+          : request.headers["x-via"] === "cli"
+          ? "cli"
+          : "api"
+        return withCookie(cookie)(
+          yield* Effect.provideService(handler, CurrentOperator, {
+            ...operator,
+            audited: (line, change) => record({ name: operator.name, via }, line, change)
+          })
+        )
       })
     }))
 )
@@ -137,6 +148,7 @@ export const layerSessions = HttpRouter.use((router) =>
           withCookie(cookie)(
             HttpServerResponse.jsonUnsafe({
               role: operator.role,
+              name: operator.name,
               expires_at: expiresAt === undefined ? null : format(expiresAt)
             })
           )

@@ -1,6 +1,7 @@
 /** Documents the operator interface in OpenAPI: names, parameters, examples and responses. */
 import * as Limits from "../../domain/Limits.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
+import { actions } from "../../services/operator/Audit.ts"
 import { completedAt, deliveryId, uuid } from "../contract/Examples.ts"
 import { type Node, schemaRef } from "../contract/OpaqueSchemas.ts"
 import { integer, operation, query } from "../contract/Operation.ts"
@@ -19,11 +20,22 @@ const names = {
   origins: "listOrigins",
   deliveries: "searchDeliveries",
   redeliver: "redeliverWebhooks",
+  queue: "getQueue",
+  changeAssistant: "changeQueuedAssistant",
   cluster: "getCluster",
   drain: "drainNode",
   takeIn: "takeInNode",
   revocations: "listRevocations",
-  revoke: "revokeAsOperator"
+  revoke: "revokeAsOperator",
+  audit: "searchAudit",
+  startBulk: "startBulkAction",
+  listBulk: "listBulkActions",
+  getBulk: "getBulkAction",
+  stopBulk: "stopBulkAction",
+  user: "getUser",
+  setLimits: "setUserLimits",
+  exportUser: "exportUser",
+  eraseUser: "eraseUser"
 }
 
 const text = { type: "string" }
@@ -71,7 +83,20 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
     ...range,
     ...paging
   ],
-  revocations: paging
+  revocations: paging,
+  audit: [
+    query("sub", "Only about this user, also after the erasure of the user's data.", text),
+    query("task", "Only about this task.", { type: "string", format: "uuid" }),
+    query("operator", "Only by the operator with this name.", text),
+    query(
+      "action",
+      `Only this action: ${actions.map((action) => `\`${action}\``).join(", ")}, or one of an extension.`,
+      { type: "string", pattern: "^[a-z_]{1,64}$" }
+    ),
+    query("from", "Only from this moment, in ISO 8601; all that is kept by default.", moment),
+    query("to", "Only before this moment.", moment),
+    ...paging
+  ]
 }
 
 const at = "2026-11-21T08:30:04.654321Z"
@@ -114,6 +139,33 @@ const node = {
   lateness_ms: 3
 }
 
+const queuedAssistant = {
+  assistant_id: 7,
+  name: "Analyst",
+  runs: 4,
+  running: 4,
+  waiting: 12,
+  oldest_waiting_since: at,
+  paused: false
+}
+
+const bulk = {
+  id: "019ac5d2-9b00-7c10-8000-0a0b0c0d0e11",
+  action: "rerun",
+  filter: { status: "failed", from: at, to: at },
+  by: "ana",
+  reason: "The deploy of 08:30 was wrong.",
+  rate: 50,
+  started_at: at,
+  ended_at: null,
+  state: "running",
+  matched: 4000,
+  done: 1200,
+  skipped: 3,
+  failed: 0,
+  errors: []
+}
+
 const examples: Readonly<Record<string, { readonly request?: unknown; readonly response?: unknown }>> = {
   overview: {
     response: {
@@ -123,9 +175,11 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       overdue_ms: 0,
       last_hour: { created: 120, completed: 110, failed: 3, canceled: 1 },
       deliveries: { pending: 2, failed: 1 },
+      queue: { running: 12, waiting: 0, oldest_waiting_since: null, core_busy_since: null },
       nodes: 3,
       node_starts: [at, at, at],
       unowned: 0,
+      operators: [{ name: "ana", role: "full" }, { name: "bob", role: "read" }],
       largest_users: [{ sub: "user-1", bytes: 1_048_576, tasks: 120, counted_at: at }],
       alerts: [{ id: "webhooks_failing", message: `Webhooks failed in the last hour: 1 to ${origin}.` }]
     }
@@ -140,7 +194,8 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       owner: node.address,
       waiting_on: null,
       bytes: { request: 412, turn: null },
-      events: [{ uuid, revision: 2, type: "Failed", status: "failed", occurred_at: at }],
+      ended_by: { by: "core", name: null, bulk_id: null, at },
+      events: [{ uuid, revision: 2, type: "Failed", status: "failed", occurred_at: at, actor: null }],
       deliveries: [delivery]
     }
   },
@@ -196,6 +251,18 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
     request: { filter: { origin, error: "timed_out" }, limit: 100, dry_run: true },
     response: { matched: 12, owed: 0, needs_secret: 0, left: 12 }
   },
+  queue: {
+    response: {
+      runs: 256,
+      runs_per_assistant: null,
+      core_busy_since: null,
+      running: 256,
+      waiting: 12,
+      oldest_waiting_since: at,
+      assistants: [queuedAssistant]
+    }
+  },
+  changeAssistant: { request: { runs: 4, paused: false }, response: queuedAssistant },
   cluster: { response: { members: [node], shards: 60, unowned: [] } },
   drain: { response: { instance: uuid, wanted: "drained" } },
   takeIn: { response: { instance: uuid, wanted: "taken_in" } },
@@ -205,12 +272,66 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       ...end
     }
   },
-  revoke: { request: { sub: "user-1", issued_before: completedAt } }
+  revoke: { request: { sub: "user-1", issued_before: completedAt } },
+  audit: {
+    response: {
+      data: [{
+        id: "019ac5d2-9a00-7c10-8000-0a0b0c0d0e10",
+        at,
+        operator: "ana",
+        via: "console",
+        action: "cancel",
+        target: uuid,
+        sub: "user-1",
+        reason: "Stuck.",
+        outcome: "done",
+        bulk_id: null
+      }],
+      ...end
+    }
+  },
+  startBulk: {
+    request: {
+      action: "rerun",
+      filter: { status: "failed", fingerprint: "HTTP … from model", from: at },
+      reason: "The deploy of 08:30 was wrong.",
+      dry_run: true
+    },
+    response: { matched: 4000, sample: [task] }
+  },
+  listBulk: { response: { data: [bulk] } },
+  getBulk: { response: bulk },
+  stopBulk: { response: { ...bulk, state: "stopped", ended_at: at } },
+  user: {
+    response: {
+      sub: "user-1",
+      slots: { used: 3, maximum: 5 },
+      limits: { max_active_tasks: null },
+      running: 1,
+      waiting: 1,
+      interrupted: 1,
+      failures: 2,
+      stored_bytes: { bytes: 1_048_576, tasks: 120, complete: true },
+      last_revocation: null,
+      schedules: { active: 1, paused: 0, ended: 2 },
+      usage: { tasks: 40, total_tokens: 81_000, cost: "1.25" }
+    }
+  },
+  exportUser: {
+    response:
+      `{"type":"export","sub":"user-1","at":"${at}"}\n{"type":"task","uuid":"${uuid}","status":"completed"}\n{"type":"end","lines":1}\n`
+  },
+  setLimits: { request: { max_active_tasks: 200 }, response: { sub: "user-1", max_active_tasks: 200 } },
+  eraseUser: { request: { confirm: "user-1" }, response: { id: bulk.id, matched: 120 } }
 }
 
 const unknownNode = { 404: "No node that reports has this instance." }
 
-const responses: Readonly<Record<keyof typeof names, Readonly<Record<number, string>>>> = {
+const unknownBulk = { 404: "There is no such action." }
+
+type Responses = Parameters<typeof operation>[0]["responses"]
+
+const responses: Readonly<Record<keyof typeof names, Responses>> = {
   overview: { 200: "The state of the service at most two seconds ago." },
   tasks: { 200: "One page of the tasks that match." },
   task: { 200: "The task with its history and webhooks." },
@@ -226,13 +347,47 @@ const responses: Readonly<Record<keyof typeof names, Readonly<Record<number, str
   origins: { 200: "The targets of webhooks with their failures." },
   deliveries: { 200: "One page of the webhooks that match." },
   redeliver: { 200: "How many webhooks match and are sent again." },
+  queue: { 200: "The runs that the core has, and those that wait." },
+  changeAssistant: { 200: "The row of the assistant after the change." },
   cluster: { 200: "The nodes that report, with their shards." },
   drain: { 202: "The node will give its shards to the others.", ...unknownNode },
   takeIn: { 202: "The node will own shards again.", ...unknownNode },
   revocations: { 200: "One page of the revocations." },
   revoke: {
     204: "The revocation of the operator is stored, and takes effect within 5 seconds on every node."
-  }
+  },
+  audit: { 200: "One page of the audit, newest first." },
+  startBulk: {
+    200: "With `dry_run`: what matches.",
+    202: { description: "The action is stored, and begins.", example: { id: bulk.id, matched: 4000 } }
+  },
+  listBulk: { 200: "The last bulk actions." },
+  getBulk: { 200: "How far the action is.", ...unknownBulk },
+  stopBulk: {
+    200: "The action is stopped where it is.",
+    ...unknownBulk,
+    409: "The action has ended, or is an erasure."
+  },
+  user: { 200: "What is kept of the user, in numbers." },
+  setLimits: { 200: "The limit holds from the next create on." },
+  exportUser: {
+    200: "The records of the user, as they are read.",
+    403: "The token may only read, or `OPERATOR_CONTENT` is off."
+  },
+  eraseUser: { 202: "The erasure has begun; the id is that of a bulk action." }
+}
+
+const ofUser = { sub: { description: "The user, as in the `sub` claim of a token.", example: "user-1" } }
+const ofBulk = { id: { description: "The bulk action.", example: bulk.id } }
+
+/** Parts of paths that mean something else in other groups. */
+const paths: Readonly<Record<string, Readonly<Record<string, Node>>>> = {
+  getBulk: ofBulk,
+  stopBulk: ofBulk,
+  user: ofUser,
+  setLimits: ofUser,
+  exportUser: ofUser,
+  eraseUser: ofUser
 }
 
 /** Errors that mean the same for all of them. */
@@ -248,6 +403,7 @@ export const documented = (id: keyof typeof names, summary: string, description:
     summary,
     description,
     parameters: parameters[id] ?? [],
+    ...(paths[id] === undefined ? {} : { path: paths[id] }),
     isBodyOptional: id === "cancel",
     ...examples[id],
     responses: { ...errors, ...responses[id] }

@@ -7,6 +7,7 @@ import * as Limits from "../../domain/Limits.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { now, parse, plus, startOfMinute, Timestamp } from "../../domain/Timestamp.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
+import { actions } from "../../services/operator/Audit.ts"
 import { orderOf, type Position, type Range } from "../../services/operator/OperatorStore.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
@@ -60,7 +61,8 @@ const uuidPattern = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 const ids = {
   task: new RegExp(`^${uuidPattern}$`),
   delivery: new RegExp(`^${uuidPattern}-\\d{1,9}$`),
-  revocation: /^(token|user) /
+  revocation: /^(token|user) /,
+  line: new RegExp(`^${uuidPattern}$`)
 }
 
 /** The parameters of a query, each at most once. */
@@ -198,4 +200,43 @@ export const history = Effect.gen(function*() {
     return yield* invalid("step", `Expected at most ${maxPeriods} periods: use a longer step or a shorter range`)
   }
   return { from: start, step, periods }
+})
+
+const momentOf = (name: string, text: string | undefined) => {
+  const found = text === undefined ? null : parse(text)
+  return found === undefined
+    ? Effect.fail(invalid(name, "Expected a moment in ISO 8601 with its offset"))
+    : Effect.succeed(found)
+}
+
+/** All that is kept, unless a range is given. */
+export const audit = Effect.gen(function*() {
+  const { cursor, limit, operator = null, sub = null, task = null, ...given } = yield* parametersOf([
+    "sub",
+    "task",
+    "operator",
+    "action",
+    "from",
+    "to",
+    "cursor",
+    "limit"
+  ])
+  const action = given.action ?? null
+  if (action !== null && !/^[a-z_]{1,64}$/.test(action)) {
+    return yield* invalid("action", `Expected an action, as in ${actions.slice(0, 3).join(", ")}`)
+  }
+  const order = "audit"
+  return {
+    order,
+    search: {
+      sub,
+      task: task?.toLowerCase() ?? null,
+      operator,
+      action,
+      from: yield* momentOf("from", given.from),
+      to: yield* momentOf("to", given.to),
+      after: yield* positionOf(order, ids.line, cursor),
+      limit: yield* limitOf(limit, pages)
+    }
+  }
 })

@@ -53,7 +53,7 @@ export const OperatorTasksView = Schema.Struct({
 
 const { text: _, ...event } = Tasks.TaskEventView.fields
 
-const OperatorDeliveryView = Schema.Struct({
+export const OperatorDeliveryView = Schema.Struct({
   ...Tasks.DeliveryView.fields,
   task_uuid: described(Uuid, "The task."),
   origin: text("Origin of the callback URL.")
@@ -76,8 +76,21 @@ export const OperatorTaskDetailView = Schema.Struct({
     }),
     "Sizes of the stored texts."
   ),
+  ended_by: described(
+    Schema.NullOr(Schema.Struct({
+      by: text("`user`, `operator`, `rpc`, `core`, `time_limit`, `acceptance_timeout` or `revocation`."),
+      name: described(Schema.NullOr(Schema.String), "The name of the operator, or of the token of a call."),
+      bulk_id: described(Schema.NullOr(Schema.String), "The bulk action that did it."),
+      at: moment("When.")
+    })),
+    "Who or what ended the task; null while it has not ended."
+  ),
   events: described(
-    Schema.Array(Schema.Struct({ ...event, type: text("The kind of event.") })),
+    Schema.Array(Schema.Struct({
+      ...event,
+      type: text("The kind of event."),
+      actor: described(Schema.NullOr(Schema.String), "Who or what caused it, as in `operator:ana`; null for the core.")
+    })),
     "The newest 200 changes, oldest first."
   ),
   deliveries: described(Schema.Array(OperatorDeliveryView), "The webhooks, oldest first.")
@@ -114,6 +127,15 @@ export const OverviewView = Schema.Struct({
     }),
     "Webhooks."
   ),
+  queue: described(
+    Schema.Struct({
+      running: count("Runs that the core has."),
+      waiting: count("Runs that wait for room."),
+      oldest_waiting_since: momentOrNull("Since when the oldest of them waits."),
+      core_busy_since: momentOrNull("Since when the core says to the node that answers that it has no room; else null.")
+    }),
+    "The queue."
+  ),
   nodes: count("Nodes that report."),
   node_starts: described(Schema.Array(Moment), "When each of them started, as after a deployment."),
   unowned: count("Shards without an owner."),
@@ -125,6 +147,13 @@ export const OverviewView = Schema.Struct({
       counted_at: moment("When they were counted.")
     })),
     "The ten users who keep the most, counted in the background."
+  ),
+  operators: described(
+    Schema.Array(Schema.Struct({
+      name: text("The name of the token's owner."),
+      role: described(Schema.Literals(["full", "read"]), "Whether the token may change something.")
+    })),
+    "Who has a token, of `INTERNAL_TOKEN_NAMES` and `OPERATOR_READ_TOKEN_NAMES`."
   ),
   alerts: described(
     Schema.Array(Schema.Struct({ id: text("The kind of alert."), message: text("The alert in words.") })),
@@ -142,7 +171,7 @@ export const ErrorsView = Schema.Struct({
   ),
   groups: described(
     Schema.Array(Schema.Struct({
-      fingerprint: text("What its errors have in common: `…` stands for ids, numbers and quoted parts."),
+      fingerprint: text("What its errors have in common: `…` stands for ids, numbers, times and long quotes."),
       error: text("The newest error, cut after 500 characters."),
       users: count("Users whose tasks failed."),
       assistants: count("Assistants that they asked."),

@@ -6,8 +6,10 @@ import { format, formatOrNull, type Timestamp } from "../../domain/Timestamp.ts"
 import { type Delivery, originOf } from "../../domain/Webhook.ts"
 import type { Unreachable } from "../../services/core/CoreReach.ts"
 import { type Member, unownedShards } from "../../services/operations/ClusterNodes.ts"
+import * as EndedBy from "../../services/operator/EndedBy.ts"
 import { historyNames, type Point } from "../../services/operator/History.ts"
 import type { ErrorGroup } from "../../services/operator/Operators.ts"
+import type { OperatorSessions } from "../../services/operator/OperatorSessions.ts"
 import type {
   DueClock,
   DueStop,
@@ -43,11 +45,16 @@ export const delivery = (found: Delivery) => ({
   origin: found.origin
 })
 
+const endedBy = (found: EndedBy.EndedBy | null) =>
+  found === null ? null : { by: found.by, name: found.name, bulk_id: found.bulkId, at: format(found.at) }
+
 export const taskDetail = (
   { found, head, requestBytes, turnBytes }: TaskDetail,
   events: ReadonlyArray<RecordedEvent>,
   deliveries: ReadonlyArray<Delivery>,
-  members: ReadonlyArray<Member>
+  members: ReadonlyArray<Member>,
+  /** Its place in the queue. */
+  position: number | undefined
 ) => {
   const shard = TaskShard.of(head.uuid)
   return {
@@ -56,15 +63,21 @@ export const taskDetail = (
     revision: head.revision,
     shard,
     owner: members.find(({ shards }) => shards === null || shards.includes(shard))?.address ?? null,
-    ...TaskView.describeWaiting(head),
+    ...TaskView.describeWaiting(head, position),
     bytes: { request: requestBytes, turn: turnBytes },
-    events: events.map((event) => ({ ...TaskReading.describe(head.uuid, event), type: event.type })),
+    ended_by: endedBy(EndedBy.of(events.at(-1))),
+    events: events.map((event) => ({
+      ...TaskReading.describe(head.uuid, event),
+      type: event.type,
+      actor: event.actor
+    })),
     deliveries: deliveries.map(delivery)
   }
 }
 
 export const overview = (
-  { alerts, at, largestUsers, lastHour, live, members, origins, overdue, unowned }: Overview
+  { alerts, at, coreBusySince, largestUsers, lastHour, live, members, origins, overdue, queue, unowned }: Overview,
+  operators: OperatorSessions["Service"]["known"]
 ) => ({
   at: format(at),
   live: { pending: live.counts.pending, processing: live.counts.processing, interrupted: live.counts.interrupted },
@@ -80,6 +93,12 @@ export const overview = (
     pending: origins.reduce((sum, { pending }) => sum + pending, 0),
     failed: origins.reduce((sum, { failed }) => sum + failed, 0)
   },
+  queue: {
+    running: queue.running,
+    waiting: queue.waiting,
+    oldest_waiting_since: formatOrNull(queue.oldestWaitingSince),
+    core_busy_since: formatOrNull(coreBusySince ?? null)
+  },
   nodes: members.length,
   node_starts: members.map(({ startedAt }) => format(startedAt)),
   unowned,
@@ -89,6 +108,7 @@ export const overview = (
     tasks,
     counted_at: format(countedAt)
   })),
+  operators,
   alerts
 })
 

@@ -59,12 +59,14 @@ const payloadIn = (payload: unknown, shape: Shape) =>
 export const decode = Effect.fnUntraced(function*(call: Call, grants: Grants) {
   const codec = codecs.get(call.tag)
   if (codec === undefined) return yield* unknownTag
-  if (!grants(call.tag)) return yield* refused
+  if (!grants.has(call.tag)) return yield* refused
   const { excess, value } = yield* payloadIn(call.payload, codec.shape)
   const errors = new FieldErrors("payload")
   errors.addExcess(excess)
   const payload = codec.decodePayload(value)
-  if (Result.isSuccess(payload) && errors.isEmpty) return { ...call, tag: codec.tag, payload: payload.success, codec }
+  if (Result.isSuccess(payload) && errors.isEmpty) {
+    return { ...call, tag: codec.tag, payload: payload.success, codec, caller: grants.name }
+  }
   if (Result.isFailure(payload)) collect(payload.failure.issue, [], errors, value)
   return yield* asInvalidRequest(errors.toError())
 })

@@ -3,11 +3,11 @@
  * without a limit, and deadlock on a POST of more than 16 calls because they respond only after all calls have begun.
  */
 import { Context, Effect, References, Result, Scope, Tracer } from "effect"
-import { Headers } from "effect/http"
 import { RpcMessage, RpcServer } from "effect/rpc"
 import type { InternalFailure, InvalidRequest, RpcUnauthorized, Unavailable } from "../contract/rpc/RpcErrors.ts"
 import { Extensions } from "../ExtensionRoutes.ts"
 import { internalFailure } from "../handlers/rpc/RpcAuthorization.ts"
+import { headersOf } from "../handlers/rpc/RpcRequests.ts"
 import { type DecodedCall, withExtensions } from "./RpcCodecs.ts"
 import type { Call, Received } from "./RpcMessages.ts"
 
@@ -123,9 +123,9 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
       inFlight: () => line.calls.size,
       fail: (call: CallId, error: InvalidRequest | Unavailable | RpcUnauthorized) => line.write(failed(call, error)),
       /** Begins a call; `release` runs once after its response or when the connection closes. */
-      begin: ({ codec, id, ...call }: DecodedCall, release: Effect.Effect<void>) => {
+      begin: ({ caller, codec, id, ...call }: DecodedCall, release: Effect.Effect<void>) => {
         line.calls.set(id, { codec, release })
-        return forward({ ...call, id: RpcMessage.RequestId(id), headers: Headers.empty })
+        return forward({ ...call, id: RpcMessage.RequestId(id), headers: headersOf(caller) })
       },
       control: (message: Exclude<Received["message"], Call>) =>
         message._tag === "Ping"

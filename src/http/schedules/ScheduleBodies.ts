@@ -4,13 +4,12 @@ import { isStorable } from "../../domain/Fields.ts"
 import { encode, fromValue, toText } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import * as JsonShape from "../../domain/json/Shape.ts"
-import { CreateTaskBody } from "../../domain/TaskRequest.ts"
+import { CreateTaskBody, toCreateTask } from "../../domain/TaskRequest.ts"
 import { parse, type Timestamp } from "../../domain/Timestamp.ts"
 import { defaults, type Definition, limits, State } from "../../services/schedules/Schedule.ts"
 import type { Changes, Draft, TaskTemplate } from "../../services/schedules/ScheduleDrafts.ts"
 import { TaskBodies, TaskBodyRefused } from "../../services/schedules/TaskBodies.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
-import * as Bodies from "../handlers/body/Bodies.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
 import { type BodyKind, decodeBytes, kind } from "../handlers/body/JsonBody.ts"
 import { EmptyBody, PauseBody, PreviewBody, ScheduleBody, UpdateBody } from "./ScheduleSchemas.ts"
@@ -62,6 +61,10 @@ const given = (body: UpdateBody): Partial<Definition> => {
 
 const inTask = (field: string) => field === "body" ? "task" : `task.${field}`
 
+const scheduledTask = kind(CreateTaskBody, {
+  to: (body) => toCreateTask({ ...body, priority: body.priority ?? limits.priority })
+})
+
 /** Decodes the task of a body too, so that all errors are reported together. */
 const withTask = <A extends object, B>(
   schema: Schema.Decoder<A>,
@@ -77,7 +80,7 @@ const withTask = <A extends object, B>(
       const taskBytes = task === undefined ? undefined : bytes.subarray(task.start, task.end)
       const checked = taskBytes === undefined || taskBytes[0] !== 0x7b
         ? undefined
-        : yield* Effect.result(decodeBytes(Bodies.createTask, taskBytes))
+        : yield* Effect.result(decodeBytes(scheduledTask, taskBytes))
       const ofTask = checked !== undefined && Result.isFailure(checked)
         ? Record.mapKeys(checked.failure.errors, inTask)
         : {}
@@ -138,7 +141,7 @@ const firstMessage = ({ errors }: ValidationFailed) => {
 export const taskBodies = TaskBodies.of({
   decode: (body) =>
     Effect.mapError(
-      decodeBytes(Bodies.createTask, encode(body)),
+      decodeBytes(scheduledTask, encode(body)),
       (error) => new TaskBodyRefused({ message: firstMessage(error) })
     )
 })

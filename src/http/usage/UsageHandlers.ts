@@ -11,7 +11,7 @@ import { CurrentCaller } from "../contract/Middleware.ts"
 import { UsageApi } from "../contract/UsageApi.ts"
 import type { UsageView } from "../contract/UsageSchemas.ts"
 import { storeErrors } from "../handlers/ErrorResponses.ts"
-import { CurrentOperator, orUnavailable } from "../OperatorRoutes.ts"
+import { audited, logged, orUnavailable } from "../OperatorRoutes.ts"
 import { OperatorUsageApi } from "./OperatorUsageApi.ts"
 import * as Views from "./UsageViews.ts"
 
@@ -61,9 +61,8 @@ export const layerOperators = HttpApiBuilder.group(
         Effect.gen(function*() {
           const { sub } = yield* HttpServerRequest.ParsedSearchParams
           if (!isName(sub)) return yield* invalid("sub", "Expected a user")
-          const { token } = yield* CurrentOperator
-          yield* Effect.annotateLogs(Effect.logInfo("an operator erases the usage of a user"), { sub, token })
-          yield* store.erase(sub)
+          yield* logged("an operator erases the usage of a user", { sub })
+          yield* audited({ action: "usage_erase", sub }, store.erase(sub))
           return HttpServerResponse.empty({ status: 204 })
         }).pipe(Effect.catchTags(storeErrors)))
   })

@@ -33,14 +33,32 @@ const assistantsOf = ({ assistantsFile, model }: AppConfig) =>
     ? Assistants.fromFile(assistantsFile, Setting.clean(process.env))
     : Effect.succeed({ current: Effect.succeed(Assistants.general(generalAssistantId, model)) })
 
-/** The backend, its HTTP routes for files, and the public ones of its storage. */
-export const backend = Effect.fnUntraced(function*(config: AppConfig, findUser: FindUser = BackendUsers.trusted) {
+const openStorage = Effect.fnUntraced(function*(directory: string, { storageQuota }: AppConfig) {
   const quota = StorageQuota.make({
-    directory: path.join(config.dataDir, "storage-usage"),
-    userBytes: config.storageQuota,
+    directory: path.join(directory, "storage-usage"),
+    userBytes: storageQuota,
     freeBytes: Limits.freeDiskBytes
   })
-  const storage = yield* FileStorage.make({ root: path.join(config.dataDir, "storage"), quota })
+  return { quota, storage: yield* FileStorage.make({ root: path.join(directory, "storage"), quota }) }
+})
+
+const storageUrlOf = ({ publicUrl }: AppConfig) => `${publicUrl}/storage`
+
+/** The part of the backend that keeps files, in a directory that all nodes share. */
+export const files = Effect.fnUntraced(function*(config: AppConfig, directory: string) {
+  const { storage } = yield* openStorage(directory, config)
+  const layerFiles = BackendRoutes.layerFiles({
+    findUser: BackendUsers.trusted,
+    storage,
+    storageUrl: storageUrlOf(config),
+    assistants: Effect.succeed([])
+  })
+  return { layerFiles, layerStorage: storage.publicRoutes }
+})
+
+/** The backend, its HTTP routes for files, and the public ones of its storage. */
+export const backend = Effect.fnUntraced(function*(config: AppConfig, findUser: FindUser = BackendUsers.trusted) {
+  const { quota, storage } = yield* openStorage(config.dataDir, config)
   const maxChats = Math.max(minChats, config.maxActiveTasks)
   const assistants = (yield* assistantsOf(config)).current
   const hasDemo = config.assistantsFile === undefined
@@ -55,7 +73,7 @@ export const backend = Effect.fnUntraced(function*(config: AppConfig, findUser: 
   const layerFiles = BackendRoutes.layerFiles({
     findUser,
     storage,
-    storageUrl: `${config.publicUrl}/storage`,
+    storageUrl: storageUrlOf(config),
     assistants: BuiltinBackend.list({ assistants, hasDemo })
   })
   return { calls, layerFiles, layerStorage: storage.publicRoutes }
@@ -71,6 +89,7 @@ const routesOf = (part: "core" | "backend", config: AppConfig) =>
       backendUrl: config.assistantBackendUrl ?? "",
       eventsOrigin: config.eventsOrigin,
       eventTokens: config.coreEventTokens,
+      maxRuns: config.modelRuns,
       tokens: config.coreTokens
     })
     : Layer.unwrap(Effect.gen(function*() {

@@ -1,6 +1,6 @@
 /** The command `doctor`: checks the settings and, from this machine, everything that the service depends on. */
 import { PgClient } from "@effect/sql-pg"
-import { Clock, Duration, Effect, Option, type Redacted, Result, Schema } from "effect"
+import { Clock, DateTime, Duration, Effect, Option, type Redacted, Result, Schema } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { SqlClient } from "effect/sql"
 import * as ClockSync from "../../services/operations/ClockSync.ts"
@@ -100,6 +100,9 @@ const upstream = (url: string | undefined, builtIn: string) =>
       ({ status }) => isAway(status) ? failed(`${Addresses.shown(url)} answers ${status}`) : reached(url)
     )
 
+const withoutBackend = ({ filesDir }: AppConfig.AppConfig) =>
+  filesDir === undefined ? "none, and no files: FILES_DIR is not set" : `none; files are kept in ${filesDir}`
+
 const NotReady = Schema.Struct({ checks: Schema.Record(Schema.String, Schema.String) })
 
 /** What `/readyz` says of a node that is ready. */
@@ -163,12 +166,15 @@ const againstService = Effect.fnUntraced(function*(url: string) {
   return found
 })
 
-/** Reads the gauges of the running node. One that it does not report is `NaN`. */
+/** Reads the gauges of the running node, the sum over their labels. One that it does not report is `NaN`. */
 const gaugesOf = Effect.fnUntraced(function*(url: string, token: Redacted.Redacted) {
   const request = HttpClientRequest.bearerToken(HttpClientRequest.get(`${url}/internal/metrics`), token)
   const response = yield* Effect.flatMap(HttpClient.execute(request), HttpClientResponse.filterStatusOk)
   const metrics = yield* response.text
-  return (name: string) => Number(new RegExp(`^${prometheusName(name)} (\\S+)$`, "m").exec(metrics)?.[1])
+  return (name: string) => {
+    const found = [...metrics.matchAll(new RegExp(`^${prometheusName(name)}(?:\\{[^}]*\\})? (\\S+)$`, "gm"))]
+    return found.length === 0 ? NaN : found.reduce((sum, [, value]) => sum + Number(value), 0)
+  }
 })
 
 /** What happens to runs that the core loses. */
@@ -189,6 +195,28 @@ const silentRuns = Effect.fnUntraced(
       ? "no run was started yet"
       : `runs that are silent for ${declared} s are handed over again`
     return { says: [rule, ...problems].join("; "), isWarning: declared === 0 || problems.length > 0 }
+  },
+  Effect.timeout(timeout),
+  Effect.orElseSucceed(() => ({ says: "unknown, the service does not answer", isWarning: false }))
+)
+
+/** Whether the core has room, and what waits for it. */
+const queue = Effect.fnUntraced(
+  function*(url: string, token: Redacted.Redacted) {
+    const gauge = yield* gaugesOf(url, token)
+    const [busy, running, waiting] = [
+      gauge("core.busy.duration"),
+      gauge("task.queue.running"),
+      gauge("task.queue.waiting")
+    ]
+    const isBusy = busy > 0
+    const since = DateTime.formatIso(DateTime.subtract(yield* DateTime.now, { seconds: Math.round(busy) }))
+    return {
+      says: isBusy
+        ? `the core is busy since ${since}, ${waiting} wait`
+        : `the core has ${running} runs, ${waiting} wait`,
+      isWarning: isBusy
+    }
   },
   Effect.timeout(timeout),
   Effect.orElseSucceed(() => ({ says: "unknown, the service does not answer", isWarning: false }))
@@ -224,6 +252,19 @@ const clocks = Effect.fnUntraced(function*(
   }
 }, Effect.timeout(timeout))
 
+/** Those whom the audit names. */
+const namesOfTokens = ({ extensions, internalTokenNames }: AppConfig.AppConfig) => {
+  const readers = extensions.flatMap(({ readTokenNames = [] }) => readTokenNames)
+  return {
+    says: [
+      `may change: ${internalTokenNames.join(", ")}`,
+      ...readers.length === 0 ? [] : [`may read: ${readers.join(", ")}`]
+    ]
+      .join("; "),
+    isWarning: false
+  }
+}
+
 export const examine = Effect.fnUntraced(function*(internalToken: Option.Option<Redacted.Redacted>) {
   const url = yield* internalUrl
   const token = yield* Effect.option(findInternalToken(internalToken))
@@ -242,17 +283,24 @@ export const examine = Effect.fnUntraced(function*(internalToken: Option.Option<
     Database.open({ ...config, databaseUrl: config.databaseUrl, isClustered: config.cluster !== undefined })
   )
   const own = config === undefined ? [] : [
+    finding("names of tokens", Effect.succeed(namesOfTokens(config))),
     finding("database", database(opened)),
     ...assistants(config),
     ...keysOf(config),
     finding("core", upstream(config.coreUrl, "built in")),
-    finding("backend", upstream(config.assistantBackendUrl, "built in")),
+    finding(
+      "backend",
+      config.hasBackend ? upstream(config.assistantBackendUrl, "built in") : Effect.succeed(withoutBackend(config))
+    ),
     ...config.extensions.flatMap(({ upstreams = [] }) => upstreams).map(({ name, url }) =>
       finding(name, upstream(url, ""))
     )
   ]
   const clock = finding("clock", clocks(url, opened, token))
-  const silence = Option.isNone(token) ? [] : [finding("silent runs", silentRuns(url, token.value))]
+  const silence = Option.isNone(token) ? [] : [
+    finding("queue", queue(url, token.value)),
+    finding("silent runs", silentRuns(url, token.value))
+  ]
   const others = yield* Effect.all([...own, finding("service", ready(url)), ...silence, clock], {
     concurrency: "unbounded"
   }).pipe(

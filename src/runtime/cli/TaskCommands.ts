@@ -2,6 +2,7 @@
 import { Console, Effect, Option, Stream } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import { TaskStatus } from "../../domain/Task.ts"
+import { describeQueued } from "../../domain/WaitingOn.ts"
 import { isTerminal } from "../../http/client/promise/TasksResource.ts"
 import type { CreateTask, Task, TaskSummary } from "../../http/client/promise/Types.ts"
 import * as Flags from "./Flags.ts"
@@ -31,6 +32,7 @@ const render = (task: Task, { age, fields, text }: Output.Output) => {
     ["Created", age(task.created_at)],
     ["Ended", task.completed_at === null ? null : age(task.completed_at)],
     ["Error", task.error],
+    ["Waits", task.waiting_on?.party === "queue" ? describeQueued(task.waiting_on.position) : null],
     ["Metadata", labelsOf(task.metadata) || null],
     ...(task.pending_tool_calls ?? []).map(({ arguments: args, id, name }) =>
       ["Waits for", `${id}: ${name}(${JSON.stringify(args)})`] as const
@@ -80,12 +82,25 @@ const create = Command.make(
     callbackUrl: optionalText("callback-url", "URL that receives webhooks"),
     callbackSecret: optionalText("callback-secret", "Secret that signs the webhooks"),
     maxExecutionTime: optionalInt("max-execution-time", "Time limit of the task in seconds"),
+    priority: optionalInt("priority", "Place in the queue while the core has no room: 0 to 5 (default: 5)"),
     metadata: Flags.metadata("Label of the task"),
     body: Flags.body,
     watch: boolean("watch", "Follow the task until it ends or is interrupted").pipe(Flag.withAlias("w"))
   },
   Effect.fnUntraced(
-    function*({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, text, tool, watch }) {
+    function*({
+      assistant,
+      body,
+      callbackSecret,
+      callbackUrl,
+      file,
+      maxExecutionTime,
+      metadata,
+      priority,
+      text,
+      tool,
+      watch
+    }) {
       const files = yield* Effect.forEach(file, (path) => uploadFile(path, undefined))
       const texts = text.length === 0 ? [] : [{ type: "text", text: text.join(" ") } as const]
       const input = [...texts, ...files]
@@ -96,6 +111,7 @@ const create = Command.make(
         callback_url: Option.getOrUndefined(callbackUrl),
         callback_secret: Option.getOrUndefined(callbackSecret),
         max_execution_time: Option.getOrUndefined(maxExecutionTime),
+        priority: Option.getOrUndefined(priority),
         metadata,
         ...body
       }
@@ -106,7 +122,9 @@ const create = Command.make(
     }
   )
 ).pipe(
-  Command.validate(({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, text, tool }) => {
+  Command.validate((
+    { assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, priority, text, tool }
+  ) => {
     const given = [
       ["input", "the text argument", text.length > 0],
       ["input", "--file", file.length > 0],
@@ -115,6 +133,7 @@ const create = Command.make(
       ["callback_url", "--callback-url", Option.isSome(callbackUrl)],
       ["callback_secret", "--callback-secret", Option.isSome(callbackSecret)],
       ["max_execution_time", "--max-execution-time", Option.isSome(maxExecutionTime)],
+      ["priority", "--priority", Option.isSome(priority)],
       ["metadata", "--metadata", Object.keys(metadata).length > 0]
     ] as const
     const twice = given.find(([field, , isGiven]) => isGiven && field in body)
@@ -154,7 +173,7 @@ const get = Command.make(
   { uuid },
   ({ uuid }) =>
     printResult(
-      call((client, signal) => client.tasks.get(uuid, { include: ["metadata"], signal })),
+      call((client, signal) => client.tasks.get(uuid, { include: ["metadata", "waiting_on"], signal })),
       render
     )
 ).pipe(described("Show a task", "get $UUID"))
@@ -246,7 +265,7 @@ const cancel = Command.make(
       const canceled = yield* call((client, signal) => client.tasks.cancel(uuid.value, { ...options, signal })).pipe(
         Effect.mapError((error) =>
           /^The task is (pending|processing)/.test(error.message)
-            ? failed(`${error.message} An operator can cancel it: async-task-service tasks cancel ${uuid.value}`)
+            ? failed(`${error.message} To end it anyway: async-task-service stop ${uuid.value}`)
             : error
         )
       )
@@ -267,6 +286,18 @@ const cancel = Command.make(
   described("Cancel one interrupted task or all of them", "cancel $UUID --reason 'No longer needed'")
 )
 
+const stop = Command.make(
+  "stop",
+  { uuid, reason: optionalText("reason", "Reason, which becomes the task's error").pipe(Flag.withAlias("r")) },
+  Effect.fnUntraced(function*({ reason, uuid }) {
+    const options = Option.match(reason, { onNone: () => ({}), onSome: (text) => ({ reason: text }) })
+    yield* print(
+      yield* call((client, signal) => client.tasks.stop(uuid, { ...options, signal })),
+      ({ status }) => status
+    )
+  })
+).pipe(described("Stop a task that has not ended, also while the core works on it", "stop $UUID"))
+
 const remove = Command.make("delete", { uuid }, ({ uuid }) =>
   Effect.flatMap(
     call((client, signal) => client.tasks.delete(uuid, { signal })),
@@ -281,5 +312,6 @@ export const commands = [
   watch,
   submitResults,
   cancel,
+  stop,
   remove
 ] as const

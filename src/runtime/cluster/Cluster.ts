@@ -4,6 +4,7 @@
  * makes the nodes read it sooner.
  */
 import {
+  Clock,
   Context,
   Duration,
   Effect,
@@ -197,21 +198,29 @@ interface Membership {
 }
 
 /** The shards of this node as of the last poll. `poll` returns whether they have changed. */
-const makeHeldShards = () => {
+const makeHeldShards = (now: () => number) => {
   let mine: ReadonlyArray<TaskShard.TaskShard> = []
   const isHeld = Array.from({ length: TaskShard.count }, () => false)
+  const heldSince = Array.from({ length: TaskShard.count }, () => Infinity)
   const poll = (sharding: Sharded | undefined) => {
     let hasChanged = false
     for (const [shard, id] of shardIds.entries()) {
       const held = sharding?.hasShardId(id) === true
       if (held !== isHeld[shard]) Metrics.shardReassignments.add(1, held ? "gained" : "lost")
       hasChanged ||= held !== isHeld[shard]
+      if (!held) heldSince[shard] = Infinity
+      else if (isHeld[shard] !== true) heldSince[shard] = now()
       isHeld[shard] = held
     }
     if (hasChanged) mine = [...isHeld.keys()].filter((shard) => isHeld[shard])
     return hasChanged
   }
-  return { poll, mine: () => mine, isHeld: (shard: TaskShard.TaskShard) => isHeld[shard] === true }
+  return {
+    poll,
+    mine: () => mine,
+    isHeld: (shard: TaskShard.TaskShard) => isHeld[shard] === true,
+    heldSince: (shard: TaskShard.TaskShard) => heldSince[shard] ?? Infinity
+  }
 }
 
 /** A release blocks while the database is unavailable. The end of the session releases the locks too, so stop waiting. */
@@ -255,7 +264,8 @@ export const layer = ({ host, port }: Address) =>
       const address = RunnerAddress.make(host, port)
       const services = yield* Effect.context<SqlClient.SqlClient>()
       const changed = Latch.makeUnsafe()
-      const shards = makeHeldShards()
+      const clock = yield* Clock.Clock
+      const shards = makeHeldShards(() => clock.currentTimeMillisUnsafe())
       let membership: Membership | undefined
 
       const poll = Effect.sync(() => {
@@ -304,6 +314,7 @@ export const layer = ({ host, port }: Address) =>
 
       return TaskOwnership.of({
         isMine: (id) => shards.isHeld(TaskShard.of(id)),
+        ownedSince: (id) => shards.heldSince(TaskShard.of(id)),
         shards: shards.mine,
         changed: Effect.andThen(changed.await, changed.close),
         drain: change(leave),

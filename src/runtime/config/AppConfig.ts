@@ -78,6 +78,10 @@ const secretsOf = (given: Given, part: ServedPart) => {
     }, false)
   const hasEmbedded = env["DATABASE_URL"] === undefined || env["ASSISTANT_BACKEND_URL"] === undefined
   if (part === "backend" || (part === "service" && !isProduction && hasEmbedded)) isDirectoryUsable()
+  const { filesDir } = values
+  if (part === "service" && filesDir !== undefined) {
+    derive(given, "FILES_DIR", () => DataDirectory.make(filesDir), undefined)
+  }
   /** A part that is served alone does not use the secrets of the others, so a random value is enough in production. */
   const generated = <A>(name: string, file: string, parse: (text: string) => A, neutral: A): A =>
     isProduction && part === "service" ? neutral : derive(given, name, () =>
@@ -102,6 +106,12 @@ const secretsOf = (given: Given, part: ServedPart) => {
     tokenRules: derive(given, "JWT", () => TokenKeys.rulesOf(env, developmentSecret), TokenKeys.noRules),
     encryptionKeys: values.encryptionKeys ?? ([encryptionKey()] as const),
     internalTokens,
+    /** Whether the tokens of a core come from this process, so that its operator can know them only from here. */
+    generates: {
+      coreToken: !isProduction && values.coreTokens === undefined,
+      eventToken: !isProduction && values.coreEventTokens === undefined && values.internalTokens === undefined
+    },
+    internalTokenNames: Setting.tokenNames(values.internalTokenNames, internalTokens.length),
     coreEventTokens: values.coreEventTokens ?? internalTokens,
     coreTokens: values.coreTokens
       ?? (isProduction ? [] : generated("DATA_DIR", "core-token", (text) => [Redacted.make(text)], []))
@@ -120,6 +130,12 @@ const checkEventTokens = ({ report, values: { coreEventTokens, internalTokens } 
   const internal = new Set(internalTokens?.map(Redacted.value))
   if (coreEventTokens?.some((token) => internal.has(Redacted.value(token)))) {
     report("CORE_EVENT_TOKENS", "must not contain one of INTERNAL_TOKENS")
+  }
+}
+
+const checkTokenNames = ({ report, values: { internalTokenNames, internalTokens } }: Given) => {
+  if (internalTokenNames.length > (internalTokens?.length ?? 1)) {
+    report("INTERNAL_TOKEN_NAMES", "has more names than INTERNAL_TOKENS has tokens: write one for each, in their order")
   }
 }
 
@@ -208,13 +224,21 @@ const upstreamsOf = ({ env, report, values }: Given, part: ServedPart) => {
     model: string
   ): Endpoint | undefined => baseUrl === undefined ? undefined : { baseUrl, apiKey, model, parameters: {} }
   if (values.modelUrl !== undefined && values.modelName === undefined) report("OPENAI_MODEL", "must be set")
-  if (part === "core" && values.assistantBackendUrl === undefined && !Setting.isProduction(env)) {
-    report("ASSISTANT_BACKEND_URL", "must be set for a core that is served alone")
+  const { assistantBackendUrl: backend, coreUrl, filesDir } = values
+  if (part === "core" && (backend === "none" || (backend === undefined && !Setting.isProduction(env)))) {
+    report("ASSISTANT_BACKEND_URL", "must be set to a URL for a core that is served alone")
+  }
+  if (part === "service" && backend === "none" && coreUrl === undefined) {
+    report("ASSISTANT_BACKEND_URL", "is none, so CORE_URL must be set: the built-in core calls an assistant backend")
+  }
+  if (part === "service" && filesDir !== undefined && backend !== "none") {
+    report("FILES_DIR", "requires ASSISTANT_BACKEND_URL=none: otherwise the assistant backend keeps the files")
   }
   return {
     /** The model of the general assistant, which exists only without a file of assistants. */
     model: endpoint(values.modelUrl, values.modelKey, values.modelName ?? ""),
-    transcription: endpoint(values.transcriptionUrl, values.transcriptionKey, values.transcriptionModel)
+    transcription: endpoint(values.transcriptionUrl, values.transcriptionKey, values.transcriptionModel),
+    hasBackend: backend !== "none"
   }
 }
 
@@ -240,6 +264,7 @@ export const load = Effect.fnUntraced(function*(environment: Variables, part: Se
   const given: Given = { env, report, values: read(settings) }
   checkDatabase(given)
   checkEventTokens(given)
+  checkTokenNames(given)
   checkPublicUrl(given)
   // The problems are those of the settings.
   const { proxies, warnings } = ProxySettings.read(variables, () => {})

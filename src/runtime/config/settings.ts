@@ -10,9 +10,11 @@ import {
   integer,
   isServiceLink,
   list,
+  names,
   optional,
   parsed,
   port,
+  type Reader,
   secret,
   secrets,
   setting,
@@ -20,6 +22,7 @@ import {
   tokenSecrets
 } from "../../services/settings/Setting.ts"
 import * as Settings from "../../services/settings/Settings.ts"
+import * as FreshTokens from "../FreshTokens.ts"
 import { extensions } from "../loadedExtensions.ts"
 import * as DatabaseUrl from "../postgres/DatabaseUrl.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"
@@ -36,6 +39,10 @@ const originsOf = (text: string): CorsOrigins => {
   if (wrong.length > 0) throw new Error(`${wrong.join(", ")} is no origin as in https://app.example`)
   return origins
 }
+
+/** A URL, or the word `none`. */
+const noneOr = (reader: Reader<string>): Reader<string> => (name) =>
+  Config.flatMap(Config.String(name), (text) => /^none$/i.test(text) ? Config.succeed("none") : reader(name))
 
 const databaseUrl = parsed((text) => DatabaseUrl.parse(Redacted.make(text)))
 
@@ -114,6 +121,12 @@ export const settings = {
     requiredBy: ["service"],
     secret: "tokens"
   }),
+  internalTokenNames: setting(names, {
+    name: "INTERNAL_TOKEN_NAMES",
+    default: "",
+    meaning:
+      "names of those who have `INTERNAL_TOKENS`, in their order; the audit and the tasks that they cancel show them (else `token-1`, …)"
+  }),
   coreEventTokens: optional(tokens, {
     name: "CORE_EVENT_TOKENS",
     unset: "`INTERNAL_TOKENS`",
@@ -123,11 +136,18 @@ export const settings = {
     alternatives: ["INTERNAL_TOKENS"],
     secret: "tokens"
   }),
-  assistantBackendUrl: optional(baseUrl, {
+  assistantBackendUrl: optional(noneOr(baseUrl), {
     name: "ASSISTANT_BACKEND_URL",
     unset: "built-in demo backend",
-    meaning: "base URL of the assistant backend",
+    meaning:
+      "base URL of the assistant backend, or `none` for a core that needs none: `POST /api/files` and `GET /api/storage/base` are then 404, unless `FILES_DIR` is set",
     requiredBy: ["service", "core"]
+  }),
+  filesDir: optional(parsed((directory) => path.resolve(directory)), {
+    name: "FILES_DIR",
+    unset: "no files",
+    meaning:
+      "with `ASSISTANT_BACKEND_URL=none`, the directory in which the service keeps files itself, common to all nodes; downloads are at `PUBLIC_URL/storage`"
   }),
   encryptionKeys: optional(list(encryptionKeyOf), {
     name: "ENCRYPTION_KEY",
@@ -156,6 +176,12 @@ export const settings = {
   }),
   modelKey: optional(secret, { name: "OPENAI_API_KEY", unset: "unset", meaning: "its key" }),
   modelName: optional(Config.String, { name: "OPENAI_MODEL", unset: "unset", meaning: "its name, which it requires" }),
+  modelRuns: integer(1, 1_000_000, {
+    name: "MODEL_RUNS",
+    default: "32",
+    meaning:
+      "runs that the built-in core works on at a time, on each node or served alone; it answers others with 429, so that they wait in the queue"
+  }),
   transcriptionUrl: optional(
     (name) => Config.map(baseUrl(name), (given) => given.replace(/\/audio\/transcriptions$/, "")),
     {
@@ -174,7 +200,7 @@ export const settings = {
   storageQuota: setting((name) => Config.map(Config.ByteSize(name), Number), {
     name: "STORAGE_QUOTA",
     default: "10 GiB",
-    meaning: "maximum total size of one user's files in the built-in backend"
+    meaning: "maximum total size of one user's files in the built-in backend, or in `FILES_DIR`"
   }),
   isClustered: setting(Config.Boolean, {
     name: "CLUSTER",
@@ -199,6 +225,7 @@ export const settings = {
     default: "Info",
     meaning: "`Debug`, `Info`, `Warn` or `Error`"
   }),
+  ...FreshTokens.settings,
   environment: optional(Config.String, {
     name: "NODE_ENV",
     unset: "unset",

@@ -14,6 +14,9 @@ const failing = (times: number, status: number) => {
   return () => left-- > 0 ? status : 200
 }
 
+/** The runs that are started together, to fill a core with little room. */
+const crowd = 8
+
 const declaredBy = (answer: string): unknown => answer.startsWith("{") ? JSON.parse(answer).silence_seconds : undefined
 
 const repeatsAfter = (status: number): Case => ({
@@ -61,6 +64,25 @@ export const cases: ReadonlyArray<Case> = [
       yield* ended(run)
       yield* quiet(run, "events go on after the final one")
       yield* check(run.events.filter(isFinal).length === 1, "a repeated run_id began another execution")
+    })
+  },
+  {
+    name: "takes nothing of a run that it answers with 429, or 503 and Retry-After, and takes the run later",
+    run: Effect.fnUntraced(function*({ ended, newRun, offer, start }) {
+      const runs = yield* Effect.replicateEffect(newRun(), crowd)
+      // The runs cannot end before all are offered.
+      for (const run of runs) run.answer = () => 503
+      const goOn = Effect.sync(() => runs.forEach((run) => run.answer = () => 200))
+      const left = yield* Effect.gen(function*() {
+        const answers = yield* Effect.forEach(runs, offer, { concurrency: crowd })
+        const refused = runs.filter((_, index) => answers[index]?.pause !== undefined)
+        yield* Effect.sleep("1 second")
+        const isUntouched = refused.every(({ events }) => events.length === 0)
+        yield* check(isUntouched, "a run that the core had no room for has an event")
+        return refused
+      }).pipe(Effect.ensuring(goOn))
+      yield* Effect.forEach(left, start, { concurrency: crowd })
+      yield* Effect.forEach(runs, ended, { concurrency: crowd })
     })
   },
   repeatsAfter(503),

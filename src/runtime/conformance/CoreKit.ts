@@ -1,10 +1,11 @@
 /** The service's side of the core's protocol: starts and stops runs, receives their events, and answers them as a case defines. */
-import { DateTime, Duration, Effect, Schema } from "effect"
+import { Clock, DateTime, Duration, Effect, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
+import { parseRetryAfter } from "../../domain/DispatchRetry.ts"
 import { monotonicMillis } from "../../domain/Timestamp.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 
@@ -46,6 +47,12 @@ const finalTypes = new Set(["interrupted", "completed", "failed"])
 export const isFinal = ({ type }: Event) => finalTypes.has(type)
 
 const callTimeout = Duration.seconds(10)
+
+/** How long a run waits for a core without room. */
+const patience = Duration.minutes(2)
+/** Without `Retry-After`, and at most with it. */
+const defaultPause = Duration.seconds(1)
+const maxPause = Duration.minutes(1)
 
 export const check = (holds: boolean, message: string) =>
   holds ? Effect.void : Effect.fail(new NotConforming({ message }))
@@ -132,7 +139,12 @@ export const make = Effect.fnUntraced(function*(core: CoreUnderTest) {
       Effect.flatMap((response) =>
         Effect.map(
           response.text,
-          (answer) => ({ answer, isOk: response.status >= 200 && response.status < 300, status: response.status })
+          (answer) => ({
+            answer,
+            isOk: response.status >= 200 && response.status < 300,
+            status: response.status,
+            retryAfter: response.headers["retry-after"]
+          })
         )
       ),
       Effect.timeout(callTimeout),
@@ -167,12 +179,34 @@ export const make = Effect.fnUntraced(function*(core: CoreUnderTest) {
     return run
   })
 
-  const start = (run: Run) =>
-    Effect.tap(post("/runs", run.body), ({ isOk, status }) => check(isOk, `POST /runs answered ${status}`))
+  /** Sends a run once. `pause` is set when the core has no room for it. */
+  const offer = Effect.fnUntraced(function*(run: Run) {
+    const { answer, isOk, retryAfter, status } = yield* post("/runs", run.body)
+    const isBusy = status === 429 || (status === 503 && retryAfter !== undefined)
+    yield* check(isOk || isBusy, `POST /runs answered ${status}`)
+    const asked = retryAfter === undefined ? null : parseRetryAfter(retryAfter, yield* Clock.currentTimeMillis)
+    yield* check(
+      isOk || retryAfter === undefined || asked !== null,
+      `Retry-After is ${JSON.stringify(retryAfter)}: it must be a number of seconds or an HTTP date`
+    )
+    return { answer, pause: isOk ? undefined : Duration.min(asked ?? defaultPause, maxPause) }
+  })
+
+  /** Sends a run until the core has room for it. */
+  const start = Effect.fnUntraced(function*(run: Run) {
+    const end = (yield* monotonicMillis) + Duration.toMillis(patience)
+    for (;;) {
+      const { answer, pause } = yield* offer(run)
+      if (pause === undefined) return { answer }
+      yield* check((yield* monotonicMillis) < end, "POST /runs answered 429 for 2 min")
+      yield* Effect.sleep(pause)
+    }
+  })
 
   return {
     core,
     newRun,
+    offer,
     post,
     problems,
     start,

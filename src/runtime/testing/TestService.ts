@@ -106,20 +106,15 @@ const layerEngine = (options: TestServiceOptions) =>
     Layer.provide(TestCore.layerJournal),
     Layer.provideMerge(TaskStoreMemory.layer),
     Layer.provideMerge([RevocationRepositoryMemory.layer, Changes.layer, TaskOwnership.layerAlone]),
-    Layer.provide([
-      layerTurnReport,
-      layerSecrets,
-      layerSettings(options),
-      layerIntervals,
-      NodeCrypto.layerHmac,
-      TestWebhooks.layerSender
-    ]),
+    Layer.provideMerge([NodeCrypto.layerHmac, TestWebhooks.layerSender]),
+    Layer.provide([layerTurnReport, layerSecrets, layerSettings(options), layerIntervals]),
     Layer.provideMerge(TestWebhooks.layer),
     Layer.provideMerge(SecureRandom.layerWebCrypto)
   )
 
 const serviceTokens = {
   internalTokens: [Redacted.make(internalToken)],
+  internalTokenNames: ["token-1"],
   coreEventTokens: [Redacted.make(internalToken)],
   readTokens: []
 }
@@ -131,7 +126,7 @@ const layerRoutes = (options: TestServiceOptions) =>
       Layer.provide([layerSecrets, layerSettings(options), layerIntervals]),
       Layer.provide([
         layerTurnReport,
-        Layer.effect(TaskLinks, Effect.all(extensions.map(({ taskLink }) => taskLink))),
+        Layer.effect(TaskLinks, Effect.all(extensions.flatMap(({ taskLink = [] }) => taskLink))),
         Layer.succeed(Extensions, extensions.map(({ routes }) => routes))
       ])
     )

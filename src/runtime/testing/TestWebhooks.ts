@@ -2,7 +2,7 @@
 import { Array, Context, Effect, Layer } from "effect"
 import { format, now } from "../../domain/Timestamp.ts"
 import type { Task } from "../../http/client/promise/Types.ts"
-import { DeliveryError, WebhookSender } from "../../services/webhooks/WebhookSender.ts"
+import { DeliveryError, WebhookSender, WebhookTargets } from "../../services/webhooks/WebhookSender.ts"
 
 /** One attempt to deliver a webhook. */
 export interface ReceivedWebhook {
@@ -10,6 +10,7 @@ export interface ReceivedWebhook {
   readonly headers: Readonly<Record<string, string>>
   /** The raw body, for signature verification. */
   readonly body: string
+  /** The task in the body, also of the event of a webhook endpoint. */
   readonly task: Task
   /** Time of the attempt on the test's clock, ISO 8601. */
   readonly at: string
@@ -17,6 +18,9 @@ export interface ReceivedWebhook {
 
 /** An HTTP status, or `down` for a failed connection. */
 export type WebhookAnswer = number | "down"
+
+const taskOf = (body: Task & { readonly task?: Task; readonly data?: { readonly task: Task } }) =>
+  body.data?.task ?? body.task ?? body
 
 const make = Effect.sync(() => {
   const received: globalThis.Array<ReceivedWebhook> = []
@@ -33,7 +37,7 @@ const make = Effect.sync(() => {
       const body = new TextDecoder().decode(bytes)
       const [answer = 204, ...later] = answers
       if (later.length > 0) answers = later
-      received.push({ url, headers, body, task: JSON.parse(body), at: format(yield* now) })
+      received.push({ url, headers, body, task: taskOf(JSON.parse(body)), at: format(yield* now) })
       return answer === "down" ? yield* new DeliveryError({ error: "connection_failed" }) : answer
     })
   }
@@ -43,5 +47,8 @@ export class TestWebhooks extends Context.Service<TestWebhooks, Effect.Success<t
   "async-task-service/runtime/testing/TestWebhooks"
 ) {
   static readonly layer = Layer.effect(TestWebhooks, make)
-  static readonly layerSender = Layer.effect(WebhookSender, Effect.map(TestWebhooks, ({ take }) => ({ post: take })))
+  static readonly layerSender = Layer.merge(
+    Layer.effect(WebhookSender, Effect.map(TestWebhooks, ({ take }) => ({ post: take }))),
+    Layer.succeed(WebhookTargets, { check: () => Effect.void })
+  )
 }

@@ -8,11 +8,12 @@ export const runPending = Effect.promise(() => new Promise<void>((resolve) => se
 
 /** Completes when no webhook is due: each was attempted, and the outcome is recorded. */
 export const webhooksSent = Effect.gen(function*() {
-  const { deliveries } = yield* MemoryTables
+  const { deliveries, isQuiet } = yield* MemoryTables
   while (true) {
     const at = yield* now
     const pending = [...deliveries.values()].filter(({ dueAt }) => dueAt !== null)
-    if (pending.every(({ dueAt, isSending }) => !isSending && dueAt !== null && dueAt > at)) return
+    const isSent = pending.every(({ dueAt, isSending }) => !isSending && dueAt !== null && dueAt > at)
+    if (isSent && isQuiet.every((isQuietAt) => isQuietAt(at))) return
     yield* runPending
   }
 })

@@ -3,12 +3,12 @@
  * and checked, also through a proxy, unless the operator lets the proxy resolve names. Follows no redirects, does not retry, adds no headers, does not decompress, and bounds the response size.
  */
 import { type buildConnector, Pool } from "@effect/platform-node/Undici"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { unescape } from "node:querystring"
 import * as Limits from "../../domain/Limits.ts"
 import type { AttemptError } from "../../domain/Webhook.ts"
 import { Settings } from "../../services/settings/Settings.ts"
-import { DeliveryError, WebhookSender } from "../../services/webhooks/WebhookSender.ts"
+import { DeliveryError, WebhookSender, WebhookTargets } from "../../services/webhooks/WebhookSender.ts"
 import { makeConnector } from "../node/Outgoing.ts"
 import { find, Proxies, targetOf } from "../node/Proxies.ts"
 import { exchange } from "../node/UndiciExchange.ts"
@@ -92,8 +92,7 @@ const makeTargets = (makePool: (origin: string, addresses: ReadonlyArray<string>
 
 /** `authority` is a CA certificate in PEM. When given, no other is trusted. */
 export const layer = (resolver: Resolver, authority?: string) =>
-  Layer.effect(
-    WebhookSender,
+  Layer.effectContext(
     Effect.gen(function*() {
       const { webhookTimeout } = yield* Settings
       const proxies = yield* Proxies
@@ -125,14 +124,22 @@ export const layer = (resolver: Resolver, authority?: string) =>
           return Effect.sync(() => abort("interrupted"))
         })
 
-      return WebhookSender.of({
+      const resolve = (url: URL) => resolver.resolve(url.hostname, find(proxies, targetOf(url)) !== undefined)
+
+      return Context.make(WebhookSender, {
         post: (address, headers, body) =>
           Effect.suspend(() => {
             const url = new URL(address)
             const sent = withCredentials(url, headers)
-            const resolved = resolver.resolve(url.hostname, find(proxies, targetOf(url)) !== undefined)
-            return Effect.flatMap(resolved, (addresses) => dispatch(url, addresses, sent, body))
+            return Effect.flatMap(resolve(url), (addresses) => dispatch(url, addresses, sent, body))
           })
-      })
+      }).pipe(Context.add(WebhookTargets, {
+        check: (address) =>
+          Effect.catchIf(
+            Effect.asVoid(Effect.suspend(() => resolve(new URL(address)))),
+            ({ error }) => error !== "address_refused",
+            () => Effect.void
+          )
+      }))
     })
   )

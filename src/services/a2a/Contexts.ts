@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Option, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId, type TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
+import type { UserData } from "../Extensions.ts"
 import type { Tables } from "../store/schema/Migrations.ts"
 import { make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 
@@ -22,6 +23,19 @@ export const tables: Tables = {
     `CREATE INDEX a2a_tasks_context ON a2a_tasks (sub, context_id, created_at DESC)`,
     `CREATE INDEX a2a_tasks_user ON a2a_tasks (sub, created_at DESC)`
   ]]
+}
+
+/** The rows go with their tasks. */
+export const userData: UserData = {
+  tables: [{
+    table: "a2a_tasks",
+    isOfUser: "sub = $1::text",
+    exported: {
+      type: "a2a_task",
+      key: { task_uuid: "uuid" },
+      fields: { task_uuid: "task_uuid", context_id: "context_id", message_id: "message_id" }
+    }
+  }]
 }
 
 export interface NewEntry {

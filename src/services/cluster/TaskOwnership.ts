@@ -2,12 +2,14 @@
  * Decides which tasks this node runs. Ownership is an optimization, not a lock: for a moment two nodes, or none, may
  * consider themselves the owner of a task. The guard of each statement and the sweep make both cases harmless.
  */
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { TaskId } from "../../domain/Task.ts"
 import type { TaskShard } from "../../domain/TaskShard.ts"
 
 export class TaskOwnership extends Context.Service<TaskOwnership, {
   readonly isMine: (id: TaskId) => boolean
+  /** Since when the task is this node's, in milliseconds; infinite if it is not. */
+  readonly ownedSince: (id: TaskId) => number
   /** The shards of this node; undefined in a single process. */
   readonly shards: () => ReadonlyArray<TaskShard> | undefined
   /** Completes when shards were gained or lost since the last await. It supports a single waiter. */
@@ -22,19 +24,23 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
   readonly isDrained: () => boolean
 }>()("async-task-service/services/cluster/TaskOwnership") {
   /** A single process, which owns every task. */
-  static readonly layerAlone = Layer.sync(TaskOwnership, () => {
-    let isDrained = false
-    const setDrained = (left: boolean) =>
-      Effect.sync(() => {
-        isDrained = left
+  static readonly layerAlone = Layer.effect(
+    TaskOwnership,
+    Effect.map(Clock.currentTimeMillis, (startedAt) => {
+      let isDrained = false
+      const setDrained = (left: boolean) =>
+        Effect.sync(() => {
+          isDrained = left
+        })
+      return TaskOwnership.of({
+        isMine: () => true,
+        ownedSince: () => startedAt,
+        shards: () => undefined,
+        changed: Effect.never,
+        drain: setDrained(true),
+        takeIn: setDrained(false),
+        isDrained: () => isDrained
       })
-    return TaskOwnership.of({
-      isMine: () => true,
-      shards: () => undefined,
-      changed: Effect.never,
-      drain: setDrained(true),
-      takeIn: setDrained(false),
-      isDrained: () => isDrained
     })
-  })
+  )
 }

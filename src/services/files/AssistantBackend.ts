@@ -72,6 +72,13 @@ export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()
   reason: Schema.String
 }) {}
 
+/** The service has no assistant backend, and no directory for files. */
+export class FilesNotKept extends Schema.TaggedError<FilesNotKept>()("FilesNotKept", { message: Schema.String }) {}
+
+const filesNotKept = new FilesNotKept({
+  message: "This service keeps no files: it has no assistant backend, and FILES_DIR is not set"
+})
+
 const unavailable = (reason: string) => new BackendUnavailable({ reason })
 const unreadable = unavailable("its response does not follow the protocol")
 const silent = unavailable("it does not answer")
@@ -79,7 +86,7 @@ const toUnavailable = (error: unknown) => unavailable(rootCauseMessage(error))
 
 type BackendError = BackendRefused | BackendUnauthorized | BackendUnavailable
 /** Why a file was not stored. */
-export type UploadError = FileRefused | BackendError
+export type UploadError = FileRefused | FilesNotKept | BackendError
 
 export const refuseFile = (message: string) => new FileRefused({ message, errors: { file: [message] } })
 
@@ -152,6 +159,8 @@ const isObject = Schema.is(RawJson.AnyObject)
 const maxAssistants = 1000
 /** Users whose lists are kept. */
 const assistantLists = 100
+/** Names that are kept for operators, before a list is added. */
+const maxNames = 10_000
 
 const Assistants = Schema.Struct({
   data: Schema.Array(Schema.Struct({
@@ -321,7 +330,13 @@ const fetchAssistants = (client: Client, token: Redacted.Redacted) =>
         onFailure: () => unreadable
       }))
 
+/** For links to the files of a turn: empty without a storage, so that the path of the core is shown. */
+export const storageBaseOrNone = (backend: AssistantBackend["Service"], token: Redacted.Redacted) =>
+  Effect.catchTag(backend.storageBase(token), "FilesNotKept", () => Effect.succeed(""))
+
 export class AssistantBackend extends Context.Service<AssistantBackend, {
+  /** Fails when nothing keeps files, before anything is read of one. */
+  readonly requireFiles: Effect.Effect<void, FilesNotKept>
   /**
    * Streams a file to the backend. It fails at the first broken rule, or with `E` when the source of the file fails.
    */
@@ -332,12 +347,23 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
   /** The public base URL of the storage, without a trailing slash; cached for a minute. */
   readonly storageBase: (
     token: Redacted.Redacted
-  ) => Effect.Effect<string, BackendUnauthorized | BackendUnavailable>
+  ) => Effect.Effect<string, FilesNotKept | BackendUnauthorized | BackendUnavailable>
   /** The assistants that the backend lists for the user, at most 1000; empty when it lists none. Cached for a minute. */
   readonly assistants: (
     token: Redacted.Redacted
   ) => Effect.Effect<ReadonlyArray<ListedAssistant>, BackendUnauthorized | BackendUnavailable>
+  /** The name of an assistant in the lists of users that this node read; null if it is in none. */
+  readonly nameOf: (id: number) => string | null
 }>()("async-task-service/services/files/AssistantBackend") {
+  /** Without an assistant backend: no files, and no list of assistants. */
+  static readonly layerNone = Layer.succeed(AssistantBackend, {
+    requireFiles: Effect.fail(filesNotKept),
+    upload: () => Effect.fail(filesNotKept),
+    storageBase: () => Effect.fail(filesNotKept),
+    assistants: () => Effect.succeed([]),
+    nameOf: () => null
+  })
+
   /** `url` is without a trailing slash. */
   static readonly layer = (url: string) =>
     Layer.effect(
@@ -365,14 +391,22 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           known = { url: base, until: now + Duration.toMillis(answerTtl) }
           return base
         })
+        const names = new Map<number, string>()
+        const noteNames = (listed: ReadonlyArray<ListedAssistant>) =>
+          Effect.sync(() => {
+            if (names.size > maxNames) names.clear()
+            for (const { id, name } of listed) names.set(id, name)
+          })
         const assistants = yield* Cache.makeWith(
-          (token: Redacted.Redacted) => logged(fetchAssistants(client, token)),
+          (token: Redacted.Redacted) => Effect.tap(logged(fetchAssistants(client, token)), noteNames),
           { capacity: assistantLists, timeToLive: (exit) => Exit.isSuccess(exit) ? answerTtl : Duration.zero }
         )
         return AssistantBackend.of({
+          requireFiles: Effect.void,
           upload: (token, file) => logged(upload(client, token, file)),
           storageBase,
-          assistants: (token) => Cache.get(assistants, token)
+          assistants: (token) => Cache.get(assistants, token),
+          nameOf: (id) => names.get(id) ?? null
         })
       })
     )

@@ -38,6 +38,11 @@ export const Sizes = Context.Reference<Readonly<Record<Use, Size>>>("async-task-
   defaultValue: () => sizes
 })
 
+/** What a node keeps of the texts that runs write, in bytes: the least recently read are freed first, so nobody waits for it. */
+export const LiveBytes = Context.Reference<number>("async-task-service/services/limits/Memory/LiveBytes", {
+  defaultValue: () => 64 * 1024 * 1024
+})
+
 /** Shows a share in the metrics. */
 export const observe = Effect.fnUntraced(function*(
   budget: Budget,

@@ -3,7 +3,7 @@
  * for a sealed session, which any node opens. A session ends when its token leaves the settings, and at its log-out, which is
  * stored like the revocation of a user's token.
  */
-import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Redacted, Schema, Struct } from "effect"
 import { Digest, Mac } from "effect/crypto"
 import { Revocation } from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
@@ -17,14 +17,16 @@ const Role = Schema.Literals(["full", "read"])
 export const Operator = Schema.Struct({
   role: Role,
   /** The first 16 hexadecimal digits of the token's SHA-256, which logs and sessions name. */
-  token: Schema.String
+  token: Schema.String,
+  /** The name of the token's owner, which the audit has. */
+  name: Schema.String
 })
 export type Operator = typeof Operator.Type
 
 const purpose = "operator-session"
 
 const Sealed = Schema.fromJsonString(Schema.Struct({
-  ...Operator.fields,
+  ...Struct.omit(Operator.fields, ["name"]),
   issuedAt: Timestamp,
   seenAt: Timestamp
 }))
@@ -52,9 +54,18 @@ export class TooManyLogIns extends Schema.TaggedError<TooManyLogIns>()("TooManyL
   }
 }
 
+export interface NamedToken {
+  readonly token: Redacted.Redacted
+  readonly name: string
+}
+
+/** Tokens with their names. */
+export const named = (tokens: ReadonlyArray<Redacted.Redacted>, names: ReadonlyArray<string>) =>
+  tokens.map((token, index): NamedToken => ({ token, name: names[index] ?? "" }))
+
 export interface OperatorTokens {
-  readonly full: ReadonlyArray<Redacted.Redacted>
-  readonly read: ReadonlyArray<Redacted.Redacted>
+  readonly full: ReadonlyArray<NamedToken>
+  readonly read: ReadonlyArray<NamedToken>
   /** The longest life of a session. */
   readonly lifetime: Duration.Duration
 }
@@ -67,6 +78,8 @@ const refusalDelay = Duration.seconds(1)
 const encoder = new TextEncoder()
 
 export class OperatorSessions extends Context.Service<OperatorSessions, {
+  /** Who has a token. */
+  readonly known: ReadonlyArray<Pick<Operator, "name" | "role">>
   /** The operator who has a token; undefined for another text, which counts as a failed log-in. */
   readonly identify: (token: string) => Effect.Effect<Operator | undefined>
   /**
@@ -91,11 +104,11 @@ const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorToken
   const revocations = yield* TokenRevocations
   const known = yield* Effect.forEach(
     [...full.map((token) => ["full", token] as const), ...read.map((token) => ["read", token] as const)],
-    ([role, token]) => {
+    ([role, { name, token }]) => {
       const bytes = encoder.encode(Redacted.value(token))
       return Effect.map(digest.digestHex(Digest.sha256, bytes), (hash) => ({
         bytes,
-        operator: Operator.make({ role, token: hash.slice(0, 16) })
+        operator: Operator.make({ role, token: hash.slice(0, 16), name })
       }))
     }
   )
@@ -121,6 +134,7 @@ const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorToken
     }).pipe(Effect.orElseSucceed(() => undefined))
 
   return OperatorSessions.of({
+    known: known.map(({ operator: { name, role } }) => ({ name, role })),
     identify: Effect.fnUntraced(function*(token) {
       const operator = find(token)
       if (operator === undefined) yield* wrong.count
@@ -135,7 +149,7 @@ const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorToken
     }),
     seal: Effect.fnUntraced(function*(operator, issuedAt) {
       const at = yield* now
-      const session = { ...operator, issuedAt: issuedAt ?? at, seenAt: at }
+      const session = { role: operator.role, token: operator.token, issuedAt: issuedAt ?? at, seenAt: at }
       return yield* secrets.seal(purpose, Redacted.make(yield* Effect.orDie(Schema.encodeEffect(Sealed)(session))))
     }),
     open: Effect.fnUntraced(function*(sealed) {

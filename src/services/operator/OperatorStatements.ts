@@ -10,7 +10,7 @@ import {
   fields as revocationFields
 } from "../store/revocations/RevocationRepositorySql.ts"
 import { micros, moment, type Query, query } from "../store/sql/Queries.ts"
-import { columnsOf, headColumns, isLive, isRunning, notEnded } from "../store/tasks/TaskColumns.ts"
+import { columnsOf, headColumns, isDispatched, isLive, notEnded } from "../store/tasks/TaskColumns.ts"
 import { attemptError, deliveries, state } from "../store/webhooks/WebhookStatements.ts"
 import {
   type DeliverySearch,
@@ -45,11 +45,12 @@ const keysOf = (scanned: string, order: string, id: string, filter: string) =>
 
 const shortError = `left(error, ${errorLength})`
 
-/** The rows in which a text is found; `$11` is a pattern of ids. */
-const hasText = `(uuid::text LIKE $11::text OR strpos(lower(sub), lower($10::text)) > 0
-  OR strpos(lower(error), lower($10::text)) > 0 OR EXISTS (
+/** The rows in which a text is found, or a pattern of ids. */
+export const hasText = (text: string, pattern: string) =>
+  `(uuid::text LIKE ${pattern} OR strpos(lower(sub), lower(${text})) > 0
+  OR strpos(lower(error), lower(${text})) > 0 OR EXISTS (
     SELECT FROM task_metadata, jsonb_each_text(metadata) AS pair (key, value)
-    WHERE task_uuid = uuid AND strpos(lower(concat(key, ': ', value)), lower($10::text)) > 0
+    WHERE task_uuid = uuid AND strpos(lower(concat(key, ': ', value)), lower(${text})) > 0
   ))`
 
 /**
@@ -77,7 +78,7 @@ export const taskKeys = (search: TaskSearch) => {
     order === "live" ? "uuid DESC" : "at DESC, uuid DESC",
     "uuid::text",
     `($7::text IS NULL OR status = $7::text) AND ($8::text IS NULL OR strpos(lower(error), lower($8::text)) > 0)
-      AND ($9::text IS NULL OR error LIKE $9::text) AND ($10::text IS NULL OR ${hasText})
+      AND ($9::text IS NULL OR error LIKE $9::text) AND ($10::text IS NULL OR ${hasText("$10::text", "$11::text")})
       AND (${order !== "live"} OR at >= ${moment("$1")} AND at < ${moment("$2")})`
   )
 }
@@ -133,7 +134,7 @@ export const failures = query(
 export const stuck = query(
   Schema.Struct({ ...StuckRun.fields, total: Schema.Int, examined: Schema.Int }),
   `WITH live AS MATERIALIZED (
-    SELECT uuid, coalesce(last_event_at, created_at) AS at FROM tasks WHERE ${isRunning}
+    SELECT uuid, coalesce(last_event_at, created_at) AS at FROM tasks WHERE ${isDispatched}
     ORDER BY uuid LIMIT $1::int
   )
   SELECT ${headColumns}, ${columnsOf(["createdAt"])}, ${micros("found.at")} AS "progressAt", total, examined FROM (

@@ -8,10 +8,11 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { RunId, TaskHead, TaskId, TaskStatus, TaskSummary } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { namesOf } from "../../domain/ToolCall.ts"
-import type { Delivery, DeliveryState } from "../../domain/Webhook.ts"
+import type { Delivery, DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
 import type { TaskReads } from "../store/tasks/TaskReads.ts"
 import type { TaskScans } from "../store/tasks/TaskScans.ts"
 import type { WebhookStore } from "../store/webhooks/WebhookStore.ts"
+import type { Selection } from "./BulkSelection.ts"
 import type { History } from "./History.ts"
 import type { UserStorage } from "./StoredBytes.ts"
 
@@ -160,6 +161,18 @@ type Read<A> = Effect.Effect<A, StoreUnavailable>
 export class OperatorStore extends Context.Service<OperatorStore, {
   readonly tasks: (search: TaskSearch) => Read<Page<FoundTask>>
   readonly task: (uuid: TaskId) => Read<Option.Option<TaskDetail>>
+  /** Those that exist, in the order of the ids. */
+  readonly tasksById: (ids: ReadonlyArray<TaskId>) => Read<ReadonlyArray<FoundTask>>
+  readonly deliveriesById: (keys: ReadonlyArray<DeliveryKey>) => Read<ReadonlyArray<Delivery>>
+  /** What bulk actions select. */
+  readonly bulk: {
+    readonly count: (selection: Selection) => Read<number>
+    readonly keys: (
+      selection: Selection,
+      after: Position | null,
+      limit: number
+    ) => Read<{ readonly ids: ReadonlyArray<string>; readonly position: Position | null; readonly isLast: boolean }>
+  }
   /** The newest `groupedFailures`, newest first. */
   readonly failures: (range: Range) => Read<ReadonlyArray<Failure>>
   /** Pending and processing tasks without progress since before a moment. */

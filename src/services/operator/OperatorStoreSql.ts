@@ -1,7 +1,7 @@
 /** Searches of operators in Postgres, on connections of their own. A page is two statements: its keys, then their rows. */
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
-import { deliveryId, parseDeliveryId } from "../../domain/Webhook.ts"
+import { deliveryId, type DeliveryKey, parseDeliveryId } from "../../domain/Webhook.ts"
 import { revocationOf } from "../store/revocations/RevocationRepositorySql.ts"
 import { array, make as makeQueries } from "../store/sql/Queries.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
@@ -11,6 +11,7 @@ import * as TaskScansSql from "../store/tasks/TaskScansSql.ts"
 import { idPattern } from "../store/tasks/TaskSearch.ts"
 import { WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as WebhookStoreSql from "../store/webhooks/WebhookStoreSql.ts"
+import * as BulkStatements from "./BulkStatements.ts"
 import * as ErrorFingerprint from "./ErrorFingerprint.ts"
 import { History } from "./History.ts"
 import * as HistorySql from "./HistorySql.ts"
@@ -123,12 +124,37 @@ const makeTasks = Effect.gen(function*() {
 })
 
 const make = Effect.gen(function*() {
-  const { first, rows } = yield* makeQueries
+  const { count, first, rows } = yield* makeQueries
 
   const deliveryIds = (search: DeliverySearch) =>
     readKeys(rows, Statements.deliveryKeys(search), bindDeliveries(search), search.limit)
 
+  const deliveriesById = Effect.fnUntraced(function*(wanted: ReadonlyArray<DeliveryKey>) {
+    const found = yield* rows(Statements.deliveriesById, [
+      array(wanted.map(({ taskId }) => taskId), uuid),
+      array(wanted.map(({ revision }) => revision), int4)
+    ])
+    const byId = new Map(found.map((row) => [deliveryId(row), row]))
+    return wanted.flatMap((key) => byId.get(deliveryId(key)) ?? [])
+  })
+
   return OperatorStore.of({
+    tasksById: Effect.fnUntraced(function*(ids) {
+      const found = yield* rows(Statements.tasksById, [array(ids, uuid)])
+      const byId = new Map(found.map((row) => [row.uuid, row]))
+      return ids.flatMap((id) => byId.get(id) ?? [])
+    }),
+    deliveriesById,
+    bulk: {
+      count: (selection) => {
+        const { query, values } = BulkStatements.count(selection)
+        return count(query, values)
+      },
+      keys: (selection, after, limit) => {
+        const { query, values } = BulkStatements.keys(selection, after, limit)
+        return Effect.map(rows(query, values), (found) => BulkStatements.endOf(found, limit))
+      }
+    },
     tasks: yield* makeTasks,
     task: (uuid) => first(Statements.taskDetail, [uuid]),
     failures: ({ from, to }) => rows(Statements.failures, [from, to, groupedFailures]),

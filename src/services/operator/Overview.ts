@@ -4,7 +4,9 @@ import { format, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { CoreClient } from "../core/CoreClient.ts"
 import type { Unreachable } from "../core/CoreReach.ts"
 import { ClusterNodes, type Member, unownedShards } from "../operations/ClusterNodes.ts"
+import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
+import { type QueueState, RunQueue } from "../store/queue/RunQueue.ts"
 import type { TaskStats } from "../store/tasks/TaskScans.ts"
 import type { HistoryName } from "./History.ts"
 import { OperatorStore, type OriginStats } from "./OperatorStore.ts"
@@ -12,6 +14,8 @@ import { StoredBytes, type UserStorage } from "./StoredBytes.ts"
 
 const alertIds = [
   "core_unreachable",
+  "core_busy",
+  "queue_waits_long",
   "clocks_late",
   "not_accepted",
   "failures_many",
@@ -41,6 +45,9 @@ interface Facts {
   readonly origins: ReadonlyArray<OriginStats>
   /** Of the node that answers. */
   readonly coreUnreachable: Unreachable | undefined
+  readonly queue: Pick<QueueState, "running" | "waiting" | "oldestWaitingSince">
+  /** Since when the core says to the node that answers that it has no room. */
+  readonly coreBusySince: Timestamp | undefined
   /** Runs without progress for `stuckAfter`. */
   readonly stuck: { readonly total: number; readonly oldest: Timestamp | null }
   readonly members: ReadonlyArray<Member>
@@ -57,6 +64,8 @@ const maxAge = Duration.seconds(2)
 /** Milliseconds. */
 const lateClock = 15_000
 const lateWebhook = 60_000
+/** Seconds in the queue; the alert rule of Prometheus has the same. */
+const longWait = 300
 const lateNode = 1000
 const listedUsers = 10
 /** Failures of the last ten minutes, and their share of all tasks that ended then, of which an operator has to know. */
@@ -92,6 +101,16 @@ const unreachableMessage = ({ coreUnreachable, live: { counts } }: Facts) =>
     format(coreUnreachable.since)
   }: ${coreUnreachable.reason}. Tasks that wait for it: ${counts.pending + counts.processing}.`
 
+const busyMessage = ({ coreBusySince, queue: { waiting } }: Facts) =>
+  coreBusySince !== undefined
+  && `The core is busy since ${format(coreBusySince)}, ${waiting} wait. It has no room: give it more, or wait.`
+
+const longWaitMessage = ({ at, queue: { oldestWaitingSince: since, waiting } }: Facts) => {
+  const seconds = since === null ? 0 : (at - since) / 1_000_000
+  return seconds > longWait
+    && `${waiting === 1 ? "A run waits" : `${waiting} runs wait`} for room, the oldest for ${inWords(seconds)}.`
+}
+
 const failureMessage = (recent: Recent) => {
   const [failed, ended] = [recent("failed"), recent("failed") + recent("completed")]
   return failed >= manyFailures.count && failed >= manyFailures.share * ended
@@ -109,6 +128,8 @@ const alertsOf = (
   const late = facts.members.filter(({ lateness }) => lateness > lateNode)
   const found: Record<Alert["id"], string | false> = {
     core_unreachable: unreachableMessage(facts),
+    core_busy: busyMessage(facts),
+    queue_waits_long: longWaitMessage(facts),
     clocks_late: facts.overdue > lateClock
       && `A deadline passed ${Math.round(facts.overdue / 1000)} s ago, and its task is still live.`,
     not_accepted: recent("acceptance_expired") > 0
@@ -139,6 +160,8 @@ const makeReading = Effect.gen(function*() {
   const store = yield* OperatorStore
   const nodes = yield* ClusterNodes
   const core = yield* CoreClient
+  const queue = yield* RunQueue
+  const busy = yield* CoreBusy
   const { stuckAfter } = yield* Settings
   const storedBytes = yield* StoredBytes
   let unownedSince: Timestamp | undefined
@@ -173,6 +196,8 @@ const makeReading = Effect.gen(function*() {
       lastHour: yield* sumsOf(at, 60),
       origins,
       coreUnreachable: yield* core.unreachable(coreMaxAge),
+      queue: yield* queue.read,
+      coreBusySince: busy.now()?.since,
       stuck: yield* readStuck,
       members,
       unowned: unownedShards(members).length,

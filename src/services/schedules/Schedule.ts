@@ -32,6 +32,8 @@ export const limits = {
   kept: Duration.days(30),
   /** How far ahead `run_at` may be. */
   ahead: Duration.days(365),
+  /** Of tasks whose schedule gives none. */
+  priority: 4,
   /** Runs in a row that failed for want of a token and pause their schedule. */
   tokenFailures: 3
 } as const

@@ -75,7 +75,7 @@ const addTriggered = `INSERT INTO schedule_runs (schedule_id, scheduled_for, out
 const tasksOf = query(
   Schema.Struct({ taskId: TaskId }),
   `SELECT task_uuid AS "taskId" FROM schedule_runs JOIN schedules ON id = schedule_id
-  WHERE schedule_id = $2::uuid AND sub = $1 AND task_uuid IS NOT NULL ORDER BY scheduled_for DESC LIMIT ${limits.runs}`
+  WHERE schedule_id = $2::uuid AND sub = coalesce($1::text, sub) AND task_uuid IS NOT NULL ORDER BY scheduled_for DESC LIMIT ${limits.runs}`
 )
 
 const ofTasks = query(

@@ -1,5 +1,6 @@
 /** The tables of schedules, and what a revocation changes in them. */
 import type { Revocation } from "../../domain/Revocation.ts"
+import type { UserData } from "../Extensions.ts"
 import type { Tables } from "../store/schema/Migrations.ts"
 import { moment } from "../store/sql/Queries.ts"
 import { limits } from "./Schedule.ts"
@@ -163,4 +164,38 @@ export const onRevoked = (revocation: Revocation) => {
       values: [sub, issuedBefore]
     }
   ]
+}
+
+const isOfUser = "sub = $1::text"
+const at = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
+/** The runs go with their schedule. */
+export const userData: UserData = {
+  tables: [{
+    table: "schedules",
+    isOfUser,
+    exported: {
+      type: "schedule",
+      key: { id: "uuid" },
+      fields: {
+        id: "id",
+        key: "key",
+        state: "state",
+        definition: "definition::json",
+        task: "task::json",
+        created_at: at("created_at"),
+        ended_at: at("ended_at"),
+        runs: `(SELECT coalesce(json_agg(json_build_object('scheduled_for', ${at("scheduled_for")}, 'outcome', outcome,
+          'count', count, 'started_at', ${
+          at("started_at")
+        }, 'task_uuid', task_uuid, 'error', error) ORDER BY scheduled_for), '[]')
+          FROM schedule_runs WHERE schedule_id = id)`
+      }
+    }
+  }],
+  summary: {
+    schedules: `SELECT json_build_object('active', count(*) FILTER (WHERE state = 'active'),
+        'paused', count(*) FILTER (WHERE state = 'paused'), 'ended', count(*) FILTER (WHERE state = 'ended'))
+      FROM schedules WHERE ${isOfUser}`
+  }
 }

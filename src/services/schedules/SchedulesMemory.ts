@@ -127,7 +127,9 @@ const makeRunReads = (rows: Rows) =>
     tasksOf: (sub, id) =>
       Effect.sync(() => {
         const row = rows.get(id)
-        return row?.schedule.sub === sub ? runsOf(row).flatMap(({ taskId }) => taskId ?? []) : []
+        return row !== undefined && (sub === null || row.schedule.sub === sub)
+          ? runsOf(row).flatMap(({ taskId }) => taskId ?? [])
+          : []
       }),
     ofTasks: (taskIds) =>
       Effect.sync(() =>

@@ -89,7 +89,7 @@ export class SchedulesStore extends Context.Service<SchedulesStore, {
   /** Records a task that its user triggered, once. */
   readonly addTriggered: (id: ScheduleId, at: Timestamp, taskId: TaskId) => Effect.Effect<void, StoreUnavailable>
   /** The newest tasks of a schedule of `sub`. */
-  readonly tasksOf: (sub: string, id: ScheduleId) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
+  readonly tasksOf: (sub: string | null, id: ScheduleId) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
   /** The schedules of those tasks that have one. */
   readonly ofTasks: (taskIds: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<ScheduledTask>, StoreUnavailable>
 

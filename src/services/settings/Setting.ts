@@ -226,6 +226,23 @@ const partsOf = (text: string) => {
   return parts.length > 1 ? parts.map((part) => part.replaceAll(/%2c/gi, ",")) : parts
 }
 
+/** Characters of the name of a token. */
+const longestName = 64
+
+/** Names in the order of another list; an empty one is left out. */
+export const names: Reader<ReadonlyArray<string>> = parsed((text) => {
+  const given = text.trim() === "" ? [] : text.split(",").map((name) => name.trim())
+  const wrong = given.find((name) => name.length > longestName || /[\p{Cc}:]/u.test(name))
+  if (wrong !== undefined) {
+    throw new Error(`has the name ${wrong.slice(0, longestName)}: write 1 to ${longestName} characters without a colon`)
+  }
+  return given
+})
+
+/** The names of `count` tokens: those that have none are `token-1`, `token-2` and so on, by their place. */
+export const tokenNames = (names: ReadonlyArray<string>, count: number): ReadonlyArray<string> =>
+  Array.from({ length: count }, (_, index) => names[index] || `token-${index + 1}`)
+
 const hasBytes = (minimum: number) => (text: string) => Buffer.byteLength(text) >= minimum
 
 /**

@@ -1,5 +1,6 @@
 /** Limits and durations of the core that an operator may configure. */
 import { Config, Context, Duration, Layer } from "effect"
+import * as Limits from "../../domain/Limits.ts"
 import * as Setting from "./Setting.ts"
 
 /** The highest WEBHOOK_TIMEOUT. A target that hangs occupies a slot in flight for that long. */
@@ -15,16 +16,14 @@ const period = (description: Parameters<typeof Setting.duration>[3]) =>
     description
   )
 
-const maxRuns = 1_000_000
-
 const runs = (description: Parameters<typeof Setting.optional>[1]) =>
   Setting.optional(
     Setting.checked(
       Config.Int,
-      (value) => value >= 1 && value <= maxRuns,
-      `must be between 1 and ${maxRuns}; without it there is no limit`
+      (value) => value >= 1 && value <= Limits.coreRuns,
+      `must be between 1 and ${Limits.coreRuns}; without it there is no limit`
     ),
-    { ...description, bounds: ["1", String(maxRuns)] }
+    { ...description, bounds: ["1", String(Limits.coreRuns)] }
   )
 
 export const settings = {

@@ -38,8 +38,11 @@ export class Changes extends Context.Service<Changes, {
   readonly publish: (uuid: TaskId, head?: TaskHead) => Effect.Effect<void>
   /** A change that another node has committed, or may have committed. */
   readonly receive: (uuid: TaskId) => Effect.Effect<void>
-  /** Calls `send` with every change that is published here, to forward it to other nodes. */
-  readonly relay: (send: (uuid: TaskId) => void) => Effect.Effect<void, never, Scope.Scope>
+  /** Calls `send` with every change that is published here, to forward it to other nodes for example. */
+  readonly relay: (send: (uuid: TaskId, head?: TaskHead) => void) => Effect.Effect<void, never, Scope.Scope>
+
+  /** Calls `see` with every change that is published or received here, with its head if this node has committed it. */
+  readonly observe: (see: (uuid: TaskId, head?: TaskHead) => void) => Effect.Effect<void, never, Scope.Scope>
 
   /**
    * Subscribes a request, as a long poll or an event stream, while the scope is open. The inner effect completes at the next signal;
@@ -90,11 +93,14 @@ const make = Effect.gen(function*() {
     // "changed" says nothing that a wake before it does not.
     if (why !== "changed" || Queue.sizeUnsafe(wakes) === 0) Queue.offerUnsafe(wakes, isDraining ? "draining" : why)
   }
-  const notify = (uuid: TaskId, head?: TaskHead) =>
+  const observers = new Set<(uuid: TaskId, head?: TaskHead) => void>()
+  const notify = (uuid: TaskId, head?: TaskHead) => {
+    observers.forEach((see) => see(uuid, head))
     subscribers.get(uuid)?.forEach((subscriber) => {
       if (head === undefined) wake(subscriber, "changed")
       else if (subscriber.isEnough(head)) wake(subscriber, "enough")
     })
+  }
 
   const subscribe: Changes["Service"]["subscribe"] = Effect.fnUntraced(
     function*(uuid, sub, isEnough = Function.constTrue) {
@@ -117,7 +123,7 @@ const make = Effect.gen(function*() {
     }
   )
 
-  const relays = new Set<(uuid: TaskId) => void>()
+  const relays = new Set<(uuid: TaskId, head?: TaskHead) => void>()
   const remote = yield* Queue.dropping<TaskId>(maxQueued)
   const mayHaveGaps = Latch.makeUnsafe()
   const reception: Reception = { isAlive: false, problem: null, received: 0 }
@@ -131,7 +137,7 @@ const make = Effect.gen(function*() {
       Effect.sync(() => {
         published++
         notify(uuid, head)
-        relays.forEach((send) => send(uuid))
+        relays.forEach((send) => send(uuid, head))
       }),
     receive: (uuid) =>
       Effect.sync(() => {
@@ -142,6 +148,11 @@ const make = Effect.gen(function*() {
       Effect.acquireRelease(
         Effect.sync(() => void relays.add(send)),
         () => Effect.sync(() => void relays.delete(send))
+      ),
+    observe: (see) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void observers.add(see)),
+        () => Effect.sync(() => void observers.delete(see))
       ),
     subscribe,
     checkLimit: (sub) =>

@@ -90,6 +90,8 @@ export class MemoryTables extends Context.Service<MemoryTables, {
   readonly tickets: { last: number }
   /** Called after each change of a task, whose last event tells what happened: the triggers of extensions. */
   readonly onEvent: Array<(row: TaskRow) => void>
+  /** Whether extensions have nothing to send that is due, for tests that wait until all is sent. */
+  readonly isQuiet: Array<(at: Timestamp) => boolean>
 }>()("async-task-service/services/store/MemoryTables") {
   static readonly layer = Layer.sync(
     MemoryTables,
@@ -102,7 +104,8 @@ export class MemoryTables extends Context.Service<MemoryTables, {
       waiting: new Map(),
       assistantLimits: new Map(),
       tickets: { last: 1 },
-      onEvent: []
+      onEvent: [],
+      isQuiet: []
     })
   )
 }

@@ -3,20 +3,31 @@ import { Effect } from "effect"
 import * as Failure from "../../domain/Failure.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { isTerminal, TaskEvent, type TaskHead } from "../../domain/Task.ts"
-import { TaskHasEnded, TaskNotEnded, TaskNotFound } from "../../domain/TaskErrors.ts"
+import { type IdempotencyKeyReused, TaskHasEnded, TaskNotEnded, TaskNotFound } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { Changes } from "../signals/Changes.ts"
 import { TaskRetention } from "../store/tasks/TaskRetention.ts"
-import { TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { type IdempotencyClaim, TaskWrites } from "../store/tasks/TaskWrites.ts"
+import * as Replays from "./Replays.ts"
 
 export interface TaskEnds {
-  /** Cancels a pending, processing or interrupted task and asks the core to stop its run. */
+  /** Cancels a pending, processing or interrupted task and asks the core to stop its run. `actor` is who cancels it, if not the user. */
   readonly withdraw: (
     task: TaskHead,
-    reason: string | null
+    reason: string | null,
+    actor?: string
   ) => Effect.Effect<void, TaskHasEnded | TaskNotFound | StoreUnavailable>
+  /** The same, once per idempotency key: `isReplay` is true when an earlier request with the same key did it. */
+  readonly stop: (
+    task: TaskHead,
+    reason: string | null,
+    claim: IdempotencyClaim | undefined
+  ) => Effect.Effect<
+    { readonly isReplay: boolean },
+    TaskHasEnded | TaskNotFound | IdempotencyKeyReused | StoreUnavailable
+  >
   /** Deletes a task that has ended. Its pending webhooks are not sent. */
   readonly delete: (task: TaskHead) => Effect.Effect<void, TaskNotEnded | TaskNotFound | StoreUnavailable>
 }
@@ -29,18 +40,31 @@ export const make = Effect.gen(function*() {
   const changes = yield* Changes
   const actors = yield* TaskActors
   const stops = yield* CoreStops
+  const isReplayed = yield* Replays.make
 
-  const withdraw: TaskEnds["withdraw"] = Effect.fnUntraced(function*(task, reason) {
+  const end = Effect.fnUntraced(function*(
+    task: TaskHead,
+    reason: string | null,
+    claim: IdempotencyClaim | undefined,
+    actor?: string
+  ) {
+    if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
+    const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
     let head = task
     while (!isTerminal(head.status)) {
       const event = head.status === "interrupted"
-        ? Canceled.make({ reason })
-        : Withdrawn.make({ reason: reason ?? Failure.withdrawn })
+        ? Canceled.make({ reason, actor })
+        : Withdrawn.make({ reason: reason ?? Failure.withdrawn, actor })
       // Without a fence: a run that has begun in the meantime is withdrawn too.
-      const outcome = yield* writes.commit(head.uuid, event, yield* now)
+      const outcome = yield* writes.commit(head.uuid, event, yield* now, undefined, made)
       if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
       head = outcome.head
-      if (outcome._tag === "Applied") return yield* Effect.andThen(actors.wake(head), stops.wake)
+      if (outcome._tag === "Applied") {
+        yield* Effect.andThen(actors.wake(head), stops.wake)
+        return { isReplay: false }
+      }
+      // The same request may have been committed on another connection.
+      if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
     }
     return yield* new TaskHasEnded({ status: head.status })
   }, Effect.uninterruptible)
@@ -51,5 +75,8 @@ export const make = Effect.gen(function*() {
     yield* changes.publish(uuid)
   }, Effect.uninterruptible)
 
-  return { withdraw, delete: deleteEnded }
+  const withdraw: TaskEnds["withdraw"] = (task, reason, actor) =>
+    end(task, reason, undefined, actor).pipe(Effect.catchTag("IdempotencyKeyReused", Effect.die), Effect.asVoid)
+
+  return { withdraw, stop: end, delete: deleteEnded }
 })

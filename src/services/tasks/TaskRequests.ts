@@ -1,5 +1,6 @@
 /** Stored requests, parts of stored turns, and tasks that run a stored request again. */
 import { Context, Effect, Layer, Option } from "effect"
+import * as Limits from "../../domain/Limits.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import * as StoredRequest from "../../domain/StoredRequest.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
@@ -59,7 +60,8 @@ const make = Effect.gen(function*() {
     const resolved = yield* runRequests.resolve(request, false)
     if (resolved._tag === "Deleted") return undefined
     const whole = resolved._tag === "Whole" ? resolved.request : undefined
-    return { ...stored, callbackSecret: null, ...overrides.task, request, whole }
+    const priority = Math.min(stored.priority, Limits.priority.ofUsers)
+    return { ...stored, priority, callbackSecret: null, ...overrides.task, request, whole }
   })
 
   const rerun = Effect.fnUntraced(

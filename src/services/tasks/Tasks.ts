@@ -13,12 +13,11 @@ import {
   type TaskEventTag,
   type TaskHead,
   TaskId,
-  type TaskStatus,
-  usualPriority
+  type TaskStatus
 } from "../../domain/Task.ts"
 import {
   type CreateRefused,
-  IdempotencyKeyReused,
+  type IdempotencyKeyReused,
   RunSuperseded,
   TaskBelongsToAnother,
   TaskNotFound,
@@ -36,12 +35,15 @@ import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import type { Run } from "../core/CoreClient.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { CreateLimits } from "../Extensions.ts"
+import type { Handed, Taken } from "../live/LivePeers.ts"
+import { LiveTexts } from "../live/LiveTexts.ts"
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
 import { type IdempotencyClaim, type NewTask, type QueueEntry, TaskWrites } from "../store/tasks/TaskWrites.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
+import * as Replays from "./Replays.ts"
 import * as TaskEnds from "./TaskEnds.ts"
 import * as TaskRuns from "./TaskRuns.ts"
 
@@ -86,24 +88,33 @@ export class Tasks extends Context.Service<
       results: ToolResults,
       claim?: IdempotencyClaim
     ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
+    /** `actor` is who cancels, if not the user. */
     readonly cancel: (
       task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
       reason: string | null,
-      claim?: IdempotencyClaim
+      claim?: IdempotencyClaim,
+      actor?: string
     ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
-    readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
-    /** Rejects requests with the token from now on and ends processing tasks that were created with it. */
-    readonly revoke: (revocation: Revocation) => Effect.Effect<void, StoreUnavailable>
+    readonly cancelInterrupted: (
+      principal: Principal,
+      actor?: string
+    ) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
+    /** Rejects requests with the token from now on and ends processing tasks that were created with it. `actor` is who revokes. */
+    readonly revoke: (revocation: Revocation, actor?: string) => Effect.Effect<void, StoreUnavailable>
     /** Commits an event of the core; `applied` is false when it changed nothing. */
-    readonly report: (
-      report: CoreReport
-    ) => Effect.Effect<
-      { readonly status: TaskStatus; readonly applied: boolean },
-      TaskNotFound | RunSuperseded | StoreUnavailable
-    >
+    readonly report: (report: CoreReport) => Effect.Effect<Reported, TaskNotFound | RunSuperseded | StoreUnavailable>
+    /** Takes what a core reported to another node, of a task that is this node's. */
+    readonly takeOver: (handed: Handed) => Effect.Effect<Taken, StoreUnavailable>
   }
 >()("async-task-service/services/tasks/Tasks") {
   static readonly layer = Layer.effect(Tasks, Effect.suspend(() => make))
+}
+
+export interface Reported {
+  readonly status: TaskStatus
+  readonly applied: boolean
+  /** Of a core that counts appends: the index that is expected; null if it is not known. */
+  readonly next?: number | null
 }
 
 /** Maximum characters of a client's text in an error message. */
@@ -202,7 +213,6 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
       createdAt,
       deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
       acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null,
-      priority: body.priority ?? usualPriority,
       userToken: yield* sealToken(caller),
       callbackSecret: callbackSecret === null
         ? null
@@ -261,19 +271,11 @@ const makeReads = Effect.gen(function*() {
 
 /** Changes of interrupted tasks, each once per idempotency key. */
 const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
-  const reads = yield* TaskReads
+  const isReplayed = yield* Replays.make
   const writes = yield* TaskWrites
   const actors = yield* TaskActors
   const stops = yield* CoreStops
   const busy = yield* CoreBusy
-
-  /** Returns whether the key was claimed by the same request; fails when another request claimed it. */
-  const isReplayed = Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
-    if (claim === undefined) return false
-    const found = Option.getOrUndefined(yield* reads.claimed(sub, claim.key, yield* now))
-    if (found === undefined) return false
-    return found.fingerprint === claim.fingerprint || (yield* new IdempotencyKeyReused({}))
-  })
 
   /** Commits an event of an interrupted task, once per claim; undefined for a replay. */
   const commitInterrupted = Effect.fnUntraced(
@@ -315,17 +317,17 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const cancel = Effect.fnUntraced(
-    function*(...[task, reason, claim]: Parameters<Tasks["Service"]["cancel"]>) {
+    function*(...[task, reason, claim, actor]: Parameters<Tasks["Service"]["cancel"]>) {
       if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
-      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason }), claim)
+      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason, actor }), claim)
       if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)
       return { isReplay: head === undefined }
     },
     Effect.uninterruptible
   )
 
-  const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal) {
-    const canceled = yield* writes.cancelInterrupted(principal.sub, yield* now)
+  const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal, actor?: string) {
+    const canceled = yield* writes.cancelInterrupted(principal.sub, yield* now, actor)
     yield* Effect.forEach(canceled, actors.wake, { discard: true })
     if (canceled.length > 0) yield* stops.wake
     return canceled.map(({ uuid }) => uuid)
@@ -340,12 +342,13 @@ const repeatable: ReadonlySet<TaskEventTag> = new Set(["Accepted", "Progressed"]
 const makeReport = Effect.gen(function*() {
   const writes = yield* TaskWrites
   const actors = yield* TaskActors
+  const live = yield* LiveTexts
 
-  return Effect.fnUntraced(function*(
-    { event, event_id, recordsAcceptance, run_id, task_id }: CoreReport
+  const commit = Effect.fnUntraced(function*(
+    task_id: TaskId,
+    runId: RunId,
+    { event, event_id, recordsAcceptance }: Pick<CoreReport, "event" | "event_id" | "recordsAcceptance">
   ) {
-    if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
-    const runId = Schema.is(RunId)(run_id) ? run_id : noRun
     // The last event of a run repeats only itself: a core that begins a run again may reuse its ids.
     const coreEventId = `${runId}/${repeatable.has(event._tag) ? "" : event._tag}/${event_id}`
     const outcome = yield* writes.commit(task_id, event, yield* now, { runId, coreEventId, recordsAcceptance })
@@ -357,8 +360,53 @@ const makeReport = Effect.gen(function*() {
     yield* actors.wake(outcome.head)
     const { status } = outcome.head
     if (outcome._tag === "Superseded") return yield* new RunSuperseded({ status })
-    return { status, applied: outcome._tag === "Applied" }
+    return { head: outcome.head, applied: outcome._tag === "Applied" }
   })
+
+  /** Records a sign of life of the run. */
+  const sign = (uuid: TaskId, runId: RunId, event_id: string) =>
+    Effect.map(
+      commit(uuid, runId, { event: TaskEvent.cases.Accepted.make({}), event_id, recordsAcceptance: false }),
+      ({ head }) => head
+    )
+
+  const append = Effect.fnUntraced(
+    function*(uuid: TaskId, runId: RunId, eventId: string, appends: NonNullable<CoreReport["appends"]>) {
+      const outcome = yield* live.append({ uuid, runId, eventId }, appends, sign(uuid, runId, eventId))
+      if (!("_tag" in outcome)) return outcome
+      return outcome._tag === "NotFound"
+        ? yield* new TaskNotFound({})
+        : yield* new RunSuperseded({ status: outcome.status })
+    }
+  )
+
+  const report = Effect.fnUntraced(function*(given: CoreReport) {
+    const { appends, event, event_id, nextAppend, run_id, task_id } = given
+    if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
+    const runId = Schema.is(RunId)(run_id) ? run_id : noRun
+    if (appends !== undefined && event._tag === "Accepted") {
+      return yield* append(TaskId.make(task_id.toLowerCase()), runId, event_id, appends)
+    }
+    const { applied, head } = yield* commit(task_id, runId, given)
+    const reported: Reported = { status: head.status, applied }
+    const turn = "turn" in event ? event.turn : null
+    if (turn === null || (nextAppend === undefined && !live.has(head.uuid))) return reported
+    const stored = { uuid: head.uuid, runId, eventId: event_id, revision: head.revision }
+    // A repeated turn is one that the text has.
+    const next = applied ? yield* live.turn(stored, turn, nextAppend) : undefined
+    if (appends !== undefined) return { ...(yield* append(head.uuid, runId, event_id, appends)), applied }
+    return nextAppend === undefined ? reported : { ...reported, next: next ?? (yield* live.nextOf(stored)) }
+  })
+
+  const takeOver = (handed: Handed) =>
+    live.take(handed, sign(handed.uuid, handed.runId, handed.eventId)).pipe(
+      Effect.catchTags({
+        TaskNotFound: () => Effect.succeed<Taken>({ _tag: "NotFound" }),
+        RunSuperseded: ({ status }) => Effect.succeed<Taken>({ _tag: "Superseded", status })
+      })
+    )
+
+  return { report, takeOver }
 })
 
 const make = Effect.gen(function*() {
@@ -370,7 +418,8 @@ const make = Effect.gen(function*() {
     ...(yield* makeReads),
     ...(yield* makeChanges(runs)),
     ...(yield* TaskEnds.make),
-    report: yield* makeReport,
-    revoke: (revocation) => Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation), sweeper.endRevoked))
+    ...(yield* makeReport),
+    revoke: (revocation, actor) =>
+      Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation, actor), sweeper.endRevoked))
   })
 })

@@ -74,6 +74,35 @@ export const deadlineOverdue = gauge({
   labels: []
 })
 
+export const queueWaiting = gauge({
+  name: "task.queue.waiting",
+  meaning:
+    "runs that wait for room at the core, of all nodes, by assistant (the first 50 of a process, others as `other`); refreshed at most every 5 s",
+  labels: ["assistant"],
+  initial: [["other"]]
+})
+
+export const queueRunning = gauge({
+  name: "task.queue.running",
+  meaning: "runs that the core has, of all nodes, by assistant as above; refreshed at most every 5 s",
+  labels: ["assistant"],
+  initial: [["other"]]
+})
+
+export const queueOldest = gauge({
+  name: "task.queue.oldest",
+  unit: "seconds",
+  meaning: "how long the oldest run has waited for room, 0 when none waits; refreshed at most every 5 s",
+  labels: []
+})
+
+export const coreBusyFor = gauge({
+  name: "core.busy.duration",
+  unit: "seconds",
+  meaning: "how long the core has said to this node that it has no room, 0 while it has",
+  labels: []
+})
+
 export const coreCalls = histogram({
   name: "core.call.duration",
   meaning: "duration of calls to the processing core",

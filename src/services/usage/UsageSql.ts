@@ -3,6 +3,7 @@ import { Effect, Layer, Option, Schema, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import { isTerminal, TaskStatus } from "../../domain/Task.ts"
 import type { Tokens } from "../../domain/Usage.ts"
+import type { UserData } from "../Extensions.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import type { Tables } from "../store/schema/Migrations.ts"
 import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
@@ -148,6 +149,35 @@ export const tables: Tables = {
     )`
   ], []],
   onEvents
+}
+
+const isOfUser = "sub = $1::text"
+
+/** Bookings that wait become rows of hours, also while these are erased: an erasure looks again. */
+export const userData: UserData = {
+  tables: [
+    { table: "usage_outbox", isOfUser, exported: null },
+    {
+      table: "usage_hours",
+      isOfUser,
+      exported: {
+        type: "usage",
+        key: { sub: "text", hour: "timestamptz", assistant_id: "bigint", model: "text" },
+        fields: {
+          hour: `to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`,
+          assistant_id: "assistant_id",
+          model: "nullif(model, '')",
+          ...Object.fromEntries(names.map((name) => [name, name])),
+          cost: "trim_scale(cost)::text"
+        }
+      }
+    }
+  ],
+  summary: {
+    usage: `SELECT json_build_object('tasks', coalesce(sum(tasks), 0), 'total_tokens', coalesce(sum(total_tokens), 0),
+        'cost', trim_scale(sum(cost))::text)
+      FROM usage_hours WHERE ${isOfUser} AND hour >= date_trunc('month', now(), 'UTC')`
+  }
 }
 
 const pricesOf = (prices: Prices | undefined) =>

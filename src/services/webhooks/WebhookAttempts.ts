@@ -2,17 +2,51 @@
  * Makes the attempts, each in one fiber that suspends once: it signs, posts, and reports the outcome. One worker ends the posts
  * that reach their timeout, because a timer and a race for each would cost more than the rest of the attempt.
  */
-import { Cause, Clock, Duration, Effect, Exit, Function, LogLevel, Option, type Redacted, Semaphore } from "effect"
-import { encode } from "../../domain/json/OpaqueJson.ts"
-import { fromNanos, monotonicMillisOf, plus } from "../../domain/Timestamp.ts"
-import { type AttemptError, errorOfStatus, hintOf, nextDelay } from "../../domain/Webhook.ts"
+import { Cause, Clock, Duration, Effect, Exit, Function, LogLevel, Option, Semaphore } from "effect"
+import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import { fromNanos, monotonicMillisOf, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { type AttemptError, errorOfStatus, hintOf } from "../../domain/Webhook.ts"
 import { Settings } from "../settings/Settings.ts"
-import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/webhooks/WebhookStore.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
+import type {
+  AttemptOutcome,
+  Claim,
+  ClaimedDelivery,
+  ClaimRequest,
+  LostAttempt
+} from "../store/webhooks/WebhookStore.ts"
 import * as Timers from "../timing/Timers.ts"
-import { Secrets } from "../tokens/Secrets.ts"
 import { DeliveryError, WebhookSender } from "./WebhookSender.ts"
-import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"
+
+/** Deliveries that one dispatcher sends: those of tasks, or an extension's. `WebhookStore` says what the calls of the store mean. */
+export interface Outbox<Delivery extends ClaimedDelivery = ClaimedDelivery> {
+  /** In the names of workers, and the kind of its `PendingWork`. */
+  readonly name: string
+  readonly store: {
+    readonly claim: (request: ClaimRequest) => Effect.Effect<Claim<Delivery>, StoreUnavailable>
+    readonly oldestDue: (at: Timestamp) => Effect.Effect<Timestamp | null, StoreUnavailable>
+    /** Absent where a lost last attempt is followed by another one. */
+    readonly endLost?: (at: Timestamp) => Effect.Effect<ReadonlyArray<LostAttempt>, StoreUnavailable>
+    readonly body: (delivery: Delivery) => Effect.Effect<Option.Option<OpaqueJson>, StoreUnavailable>
+    readonly postpone: (delivery: Delivery, until: Timestamp) => Effect.Effect<void, StoreUnavailable>
+    readonly recordOutcomes: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void, StoreUnavailable>
+  }
+  readonly headersOf: (
+    delivery: Delivery,
+    at: Timestamp,
+    body: Uint8Array
+  ) => Effect.Effect<Readonly<Record<string, string>>>
+  /** The delay from the end of a failed attempt to the next one; undefined after the last. */
+  readonly nextDelay: (delivery: Delivery) => Effect.Effect<Duration.Duration | undefined>
+  /** Its delays without jitter: the lease of an attempt ends when the next one would begin. */
+  readonly delays: ReadonlyArray<Duration.Duration>
+  readonly metrics: {
+    readonly attempted: (seconds: number, outcome: string) => void
+    /** Seconds from the moment when an attempt was due to its begin. */
+    readonly late: (seconds: number) => void
+    readonly abandoned: (count: number) => void
+  }
+}
 
 /** Timeout of the read of a large body, which is part of the node's own work. */
 const readTimeout = Duration.seconds(3)
@@ -39,26 +73,26 @@ const logAttempt = ({ attempt, isLast, origin, taskId }: ClaimedDelivery, { erro
 }
 
 /** Returns a function that measures, logs and reports the end of an attempt that began at the monotonic millisecond `begun`. */
-const makeEnd = Effect.gen(function*() {
+const makeEnd = Effect.fnUntraced(function*<D extends ClaimedDelivery>({ metrics, nextDelay }: Outbox<D>) {
   const clock = yield* Clock.Clock
   const isLoggingSuccess = yield* LogLevel.isEnabled("Debug")
   return (
-    delivery: ClaimedDelivery,
+    delivery: D,
     begun: number,
     response: Response,
     onOutcome: (outcome: AttemptOutcome) => void
   ): Effect.Effect<void> => {
-    const { attempt, isLast, origin, revision, taskId } = delivery
+    const { attempt, isLast, origin, revision, sub, taskId } = delivery
     const endedAt = fromNanos(clock.currentTimeNanosUnsafe())
     const duration = monotonicMillisOf(clock) - begun
-    Metrics.webhookAttempts.record(duration / 1000, response.error ?? "delivered")
+    metrics.attempted(duration / 1000, response.error ?? "delivered")
     const report = (delay: Duration.Duration | undefined) => {
       const nextAttemptAt = delay === undefined ? null : plus(endedAt, delay)
       const made = { attempt, endedAt, duration: Math.round(duration), ...response, nextAttemptAt }
-      onOutcome({ taskId, revision, origin, ...made })
+      onOutcome({ taskId, revision, sub, origin, ...made })
     }
     if (response.error !== null && !isLast) {
-      return Effect.andThen(logAttempt(delivery, response), Effect.map(nextDelay(attempt), report))
+      return Effect.andThen(logAttempt(delivery, response), Effect.map(nextDelay(delivery), report))
     }
     report(undefined)
     return response.error === null && !isLoggingSuccess ? Effect.void : logAttempt(delivery, response)
@@ -69,45 +103,39 @@ const makeEnd = Effect.gen(function*() {
  * Returns the effect of one attempt, for an uninterruptible fiber of its own, which only the post can be interrupted in. It fails
  * like the post. `onOutcome` is not called after an interruption or a defect of this module.
  */
-export const make = Effect.gen(function*() {
-  const store = yield* WebhookStore
+export const make = Effect.fnUntraced(function*<D extends ClaimedDelivery>(outbox: Outbox<D>) {
+  const { headersOf, metrics, name, store } = outbox
   const sender = yield* WebhookSender
-  const hmac = yield* HmacSha256
-  const secrets = yield* Secrets
   const clock = yield* Clock.Clock
-  const end = yield* makeEnd
+  const end = yield* makeEnd(outbox)
   const timeout = Duration.toMillis((yield* Settings).webhookTimeout)
-  const posts = yield* Timers.makeTimeouts("the timeout of webhooks")
+  const posts = yield* Timers.makeTimeouts(`the timeout of ${name}`)
 
   /** Large bodies are read one at a time, because a body takes several times its size while it is read. */
   const reading = yield* Semaphore.make(1)
-  const readBody = (delivery: ClaimedDelivery) =>
+  const readBody = (delivery: D) =>
     reading.withPermit(
       store.body(delivery).pipe(Effect.flatMap(Effect.fromOption), Effect.map(encode))
     ).pipe(Effect.timeout(readTimeout))
 
-  return (delivery: ClaimedDelivery, onOutcome: (outcome: AttemptOutcome) => void) =>
+  return (delivery: D, onOutcome: (outcome: AttemptOutcome) => void) =>
     Effect.withFiber((fiber) => {
       const startedAt = fromNanos(clock.currentTimeNanosUnsafe())
       const begun = monotonicMillisOf(clock)
       let isTimedOut = false
       let endPost = Function.constVoid
-      const send = (body: Uint8Array, secret: Redacted.Redacted | undefined) => {
-        const headers = headersOf(hmac, delivery, startedAt, body, secret)
-        endPost = posts.begin(timeout, () => {
-          isTimedOut = true
-          fiber.interruptUnsafe()
+      const send = (body: Uint8Array) =>
+        Effect.flatMap(headersOf(delivery, startedAt, body), (headers) => {
+          endPost = posts.begin(timeout, () => {
+            isTimedOut = true
+            fiber.interruptUnsafe()
+          })
+          return sender.post(delivery.url, headers, body)
         })
-        return sender.post(delivery.url, headers, body)
-      }
       const sent = Effect.suspend(() => {
-        Metrics.webhookLateness.record(Math.max(0, startedAt - delivery.dueAt) / 1_000_000)
-        if (delivery.isAfterLost) Metrics.webhooksAbandoned.add(1)
-        const secret = delivery.secret === null ? Effect.undefined : secrets.open("callback-secret", delivery.secret)
-        return Effect.flatMap(secret, (secret) =>
-          delivery.body === null
-            ? Effect.flatMap(readBody(delivery), (body) => send(body, secret))
-            : send(encode(delivery.body), secret))
+        metrics.late(Math.max(0, startedAt - delivery.dueAt) / 1_000_000)
+        if (delivery.isAfterLost) metrics.abandoned(1)
+        return delivery.body === null ? Effect.flatMap(readBody(delivery), send) : send(encode(delivery.body))
       })
       return Effect.flatMap(Effect.exit(Effect.interruptible(sent)), (ended) => {
         endPost()

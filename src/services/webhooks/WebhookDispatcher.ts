@@ -5,7 +5,7 @@
  */
 import { Cause, Context, Duration, Effect, Exit, type Fiber, FiberSet, Latch, Layer, Option, Queue } from "effect"
 import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
-import { delays, deliveryId } from "../../domain/Webhook.ts"
+import { delays, deliveryId, nextDelay } from "../../domain/Webhook.ts"
 import * as FairPermits from "../limits/FairPermits.ts"
 import { Memory, Sizes } from "../limits/Memory.ts"
 import { Settings } from "../settings/Settings.ts"
@@ -18,8 +18,12 @@ import { logFault, retryForever } from "../timing/Retry.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
 import * as Timers from "../timing/Timers.ts"
 import * as Worker from "../timing/Worker.ts"
-import { AttemptLimiter } from "./AttemptLimiter.ts"
+import { Secrets } from "../tokens/Secrets.ts"
+import { AttemptLimiter, type Bounds } from "./AttemptLimiter.ts"
 import * as WebhookAttempts from "./WebhookAttempts.ts"
+import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"
+
+type Outbox<D extends ClaimedDelivery> = WebhookAttempts.Outbox<D>
 
 /**
  * Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. Two thirds of `reserved` less one batch
@@ -66,8 +70,11 @@ type LostBefore = ReturnType<typeof makeLostBefore>
 
 /** Records outcomes in batches. `scheduled` receives each outcome that has a next attempt. */
 const makeRecorder = Effect.fnUntraced(
-  function*(lostBefore: LostBefore, scheduled: (id: string, at: Timestamp) => void) {
-    const store = yield* WebhookStore
+  function*<D extends ClaimedDelivery>(
+    { store }: Outbox<D>,
+    lostBefore: LostBefore,
+    scheduled: (id: string, at: Timestamp) => void
+  ) {
     const outcomes = yield* Queue.unbounded<AttemptOutcome>()
     let unrecorded = 0
     const areRecorded = Latch.makeUnsafe(true)
@@ -83,7 +90,7 @@ const makeRecorder = Effect.fnUntraced(
       unrecorded -= batch.length
       if (unrecorded === 0) areRecorded.openUnsafe()
       for (const outcome of batch) {
-        if (outcome.nextAttemptAt !== null) scheduled(deliveryId(outcome), outcome.nextAttemptAt)
+        if (outcome.nextAttemptAt !== null) scheduled(`${outcome.sub} ${deliveryId(outcome)}`, outcome.nextAttemptAt)
       }
     })
     yield* Effect.forkScoped(Effect.forever(recordSome))
@@ -99,17 +106,19 @@ const makeRecorder = Effect.fnUntraced(
 )
 
 /** Ends the deliveries whose last attempt was lost. No other attempt reports them. */
-const makeEndLost = Effect.fnUntraced(function*(lostBefore: LostBefore) {
-  const store = yield* WebhookStore
-  return Effect.gen(function*() {
+const makeEndLost = <D extends ClaimedDelivery>(
+  { metrics }: Outbox<D>,
+  endLost: WebhookStore["Service"]["endLost"],
+  lostBefore: LostBefore
+) =>
+  Effect.gen(function*() {
     // The call is made even if it ends none, to see whether the store responds.
-    const lost = yield* lostBefore.observe(store.endLost(yield* lostBefore.moment))
-    Metrics.webhooksAbandoned.add(lost.length)
+    const lost = yield* lostBefore.observe(endLost(yield* lostBefore.moment))
+    metrics.abandoned(lost.length)
     for (const { attempt, origin, taskId } of lost) {
       yield* Effect.annotateLogs(Effect.logWarning(`webhook attempt ${attempt}: lost`), { taskId, origin })
     }
   })
-})
 
 type Fork = (effect: Effect.Effect<unknown, unknown>) => Fiber.Fiber<unknown, unknown>
 
@@ -117,11 +126,10 @@ type Fork = (effect: Effect.Effect<unknown, unknown>) => Fiber.Fiber<unknown, un
  * Returns a function that makes an attempt with a large body within the memory of a node, which the body holds until its target has
  * responded. One origin and one user leave memory for others. Without memory the claim is taken back.
  */
-const makeLarge = Effect.gen(function*() {
-  const store = yield* WebhookStore
+const makeLarge = Effect.fnUntraced(function*<D extends ClaimedDelivery>({ store }: Outbox<D>) {
   const { deliveries } = yield* Memory
   const ofOrigin = FairPermits.make({ total: Infinity, perHolder: (yield* Sizes).deliveries.perHolder })
-  return Effect.fnUntraced(function*<A, E>(delivery: ClaimedDelivery, attempt: Effect.Effect<A, E>) {
+  return Effect.fnUntraced(function*<A, E>(delivery: D, attempt: Effect.Effect<A, E>) {
     const { bytes, origin, sub } = delivery
     const take = Effect.andThen(ofOrigin.take(origin, bytes), deliveries.take(sub, bytes))
     const isMade = yield* Effect.scoped(
@@ -135,14 +143,21 @@ const makeLarge = Effect.gen(function*() {
 })
 
 /** Makes the attempts in fibers of their own, within the limits of origins and of memory. */
-const makeAttempts = Effect.fnUntraced(function*(fork: Fork, limiter: AttemptLimiter, lostBefore: LostBefore) {
-  const { webhooks: { pending: wake } } = yield* Changes
+const makeAttempts = Effect.fnUntraced(function*<D extends ClaimedDelivery>(
+  outbox: Outbox<D>,
+  { fork, limiter, lostBefore, wake }: {
+    readonly fork: Fork
+    readonly limiter: AttemptLimiter
+    readonly lostBefore: LostBefore
+    readonly wake: Latch.Latch
+  }
+) {
   const timers = yield* Timers.make<string>(() => Effect.asVoid(wake.open))
-  const recorder = yield* makeRecorder(lostBefore, timers.set)
-  const attempt = yield* WebhookAttempts.make
-  const withMemory = yield* makeLarge
+  const recorder = yield* makeRecorder(outbox, lostBefore, timers.set)
+  const attempt = yield* WebhookAttempts.make(outbox)
+  const withMemory = yield* makeLarge(outbox)
 
-  const start = (delivery: ClaimedDelivery) => {
+  const start = (delivery: D) => {
     const release = limiter.acquire(delivery)
     const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
     const options = { kind: "client", attributes } as const
@@ -166,17 +181,24 @@ const makeAttempts = Effect.fnUntraced(function*(fork: Fork, limiter: AttemptLim
   return { start, drain: recorder.drain }
 })
 
-const make = Effect.gen(function*() {
-  const store = yield* WebhookStore
-  const { webhooks: { floor, pending: wake } } = yield* Changes
+/**
+ * Sends the deliveries of an outbox within limits of its own. `wake` is opened when one may have become due, and `floor` is where the next
+ * claim begins.
+ */
+export const dispatch = Effect.fnUntraced(function*<D extends ClaimedDelivery>(
+  outbox: Outbox<D>,
+  bounds: Bounds,
+  { floor, pending: wake }: Pick<Changes["Service"]["webhooks"], "floor" | "pending">
+) {
+  const { name, store } = outbox
   const { sweepInterval, webhookTimeout } = yield* Settings
   const attemptTime = Duration.sum(Duration.sum(memoryWait, webhookTimeout), grace)
-  const leases = [...(yield* delays), Duration.zero].map((delay) => Duration.sum(attemptTime, delay))
+  const leases = [...outbox.delays, Duration.zero].map((delay) => Duration.sum(attemptTime, delay))
   const limiter = new AttemptLimiter(bounds)
   const fibers = yield* FiberSet.make<unknown, unknown>()
   const fork = yield* FiberSet.runtime(fibers)()
   const lostBefore = makeLostBefore()
-  const attempts = yield* makeAttempts(fork, limiter, lostBefore)
+  const attempts = yield* makeAttempts(outbox, { fork, limiter, lostBefore, wake })
 
   const claimSome = Effect.gen(function*() {
     const limit = Math.min(claimBatch, limiter.permits)
@@ -197,26 +219,53 @@ const make = Effect.gen(function*() {
   })
   const pendingWork = yield* PendingWork
   const claims = yield* Worker.make({
-    name: "the claim of webhooks",
+    name: `the claim of ${name}`,
     runOnce: Effect.uninterruptible(claimSome),
     interval: sweepInterval,
-    demand: pendingWork.of("webhooks"),
+    demand: pendingWork.of(name),
     wake
   })
 
-  yield* Worker.make({
-    name: "the end of lost webhooks",
-    runOnce: Effect.uninterruptible(yield* makeEndLost(lostBefore)),
-    interval: sweepInterval,
-    demand: pendingWork.of("webhooks")
-  })
+  if (store.endLost !== undefined) {
+    yield* Worker.make({
+      name: `the end of lost ${name}`,
+      runOnce: Effect.uninterruptible(makeEndLost(outbox, store.endLost, lostBefore)),
+      interval: sweepInterval,
+      demand: pendingWork.of(name)
+    })
+  }
 
-  return WebhookDispatcher.of({
+  return {
+    /** Begins no more attempts, and waits at most 5 s for those in flight. */
     drain: claims.drain.pipe(
       Effect.andThen(FiberSet.awaitEmpty(fibers)),
       Effect.andThen(attempts.drain),
       Effect.timeoutOption(drainTimeout),
       Effect.asVoid
     )
-  })
+  }
+})
+
+const make = Effect.gen(function*() {
+  const hmac = yield* HmacSha256
+  const secrets = yield* Secrets
+  const outbox: Outbox<ClaimedDelivery> = {
+    name: "webhooks",
+    store: yield* WebhookStore,
+    headersOf: (delivery, at, body) =>
+      delivery.secret === null
+        ? Effect.succeed(headersOf(hmac, delivery, at, body, undefined))
+        : Effect.map(
+          secrets.open("callback-secret", delivery.secret),
+          (secret) => headersOf(hmac, delivery, at, body, secret)
+        ),
+    nextDelay: ({ attempt }) => nextDelay(attempt),
+    delays: yield* delays,
+    metrics: {
+      attempted: Metrics.webhookAttempts.record,
+      late: Metrics.webhookLateness.record,
+      abandoned: Metrics.webhooksAbandoned.add
+    }
+  }
+  return WebhookDispatcher.of(yield* dispatch(outbox, bounds, (yield* Changes).webhooks))
 })

@@ -17,3 +17,9 @@ export class WebhookSender extends Context.Service<WebhookSender, {
     body: Uint8Array
   ) => Effect.Effect<number, DeliveryError>
 }>()("async-task-service/services/webhooks/WebhookSender") {}
+
+/** Whether webhooks may go to a URL, before any is sent. */
+export class WebhookTargets extends Context.Service<WebhookTargets, {
+  /** Fails with `address_refused` as an attempt would at this moment. A name that is not resolved now may be later. */
+  readonly check: (url: string) => Effect.Effect<void, DeliveryError>
+}>()("async-task-service/services/webhooks/WebhookSender/WebhookTargets") {}

@@ -62,6 +62,42 @@ describe("verifyWebhook", () => {
     assert.strictEqual(await problemOf({ secret: whsec, headers }), "none")
   })
 
+  it("verifies events of webhook endpoints by the signature of Standard Webhooks, in every format", async () => {
+    const keys = ["old", "new"].map((key) => `whsec_${Buffer.from(key.padEnd(32, "-")).toString("base64")}`)
+    const eventId = `evt_${id}`
+    const task = { uuid: id.slice(0, 36), status: "failed" }
+    const envelope = JSON.stringify({ id: eventId, type: "task.failed", created_at: "", data: { task } })
+    const sign = (text: string, by: ReadonlyArray<string>) => ({
+      "webhook-id": eventId,
+      "webhook-timestamp": String(Math.floor(Date.now() / 1000)),
+      "webhook-signature": by.map((key) => new Webhook(key).sign(eventId, new Date(), text)).join(" ")
+    })
+    for (const text of [envelope, JSON.stringify({ task })]) {
+      for (const key of keys) {
+        const verified = await verifyWebhook({ body: text, headers: sign(text, keys), secret: key })
+        assert.deepStrictEqual(verified, { id: eventId, type: "task.failed", taskId: task.uuid, task })
+      }
+      assert.strictEqual(
+        await problemOf({ body: text, headers: sign(text, keys), secret: "another" }),
+        "wrong_signature"
+      )
+      assert.strictEqual(
+        await problemOf({ body: `${text} `, headers: sign(text, keys), secret: keys }),
+        "wrong_signature"
+      )
+      const { "webhook-signature": _, ...unsigned } = sign(text, keys)
+      assert.strictEqual(await problemOf({ body: text, headers: unsigned, secret: keys }), "missing_signature")
+    }
+    // A task's webhook whose X-Signature was removed is none of an endpoint.
+    const stripped = JSON.stringify(task)
+    assert.strictEqual(
+      await problemOf({ body: stripped, headers: sign(stripped, keys), secret: keys }),
+      "missing_signature"
+    )
+    const foreign = envelope.replace(eventId, "evt_other")
+    assert.strictEqual(await problemOf({ body: foreign, headers: sign(foreign, keys), secret: keys }), "malformed_body")
+  })
+
   it("rejects a wrong secret and any changed body or signed header", async () => {
     assert.strictEqual(await problemOf({ secret: "another" }), "wrong_signature")
     assert.strictEqual(await problemOf({ body: body.replace("completed", "failed") }), "wrong_signature")

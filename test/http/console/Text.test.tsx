@@ -41,12 +41,22 @@ describe("Markdown", () => {
   it("becomes elements", () => {
     assert.strictEqual(
       markdown("a **b** `c`"),
-      "<div class=\"prose\" dir=\"auto\"><p><span>a </span><strong><span>b</span></strong><span> </span><code>c</code></p></div>"
+      "<div class=\"prose\"><p dir=\"auto\"><span>a </span><strong><span>b</span></strong><span> </span><code dir=\"ltr\">c</code></p></div>"
     )
-    assert.include(markdown("3. x\n4. y"), "<ol start=\"3\"><li>")
+    assert.include(markdown("3. x\n4. y"), "<ol start=\"3\" dir=\"auto\"><li>")
     assert.include(markdown("| a |\n| -: |\n| 1 |"), "<td class=\"right\">")
     assert.include(markdown("- [x] done"), "☑")
     assert.include(markdown("a < b & c"), "a &lt; b &amp; c")
+  })
+
+  it("gives each block its direction, and keeps the order of a code in text from right to left", () => {
+    const html = markdown("تم رد مبلغ الطلب 2026-11-B-0417 اليوم\n\nAll done: 2026-11-B-0417")
+    assert.include(html, "<bdi dir=\"ltr\">2026-11-B-0417</bdi>")
+    assert.strictEqual(html.match(/<p dir="auto">/g)?.length, 2)
+    assert.include(html, "All done: 2026-11-B-0417</span>")
+    const at = performance.now()
+    markdown(`\u0627 ${"a".repeat(90_000)}`)
+    assert.isBelow(performance.now() - at, 500)
   })
 
   it("shows the host of a link, which opens without a reference to this page", () => {

@@ -2,11 +2,12 @@
 import { assert, describe, it } from "vitest"
 import { resultOf, shapeOf } from "../../../src/http/console/answers.ts"
 import { duration, relative } from "../../../src/http/console/clock.ts"
+import { jsonIn, saidIn } from "../../../src/http/console/json.ts"
 import { linkOf } from "../../../src/http/console/links.ts"
 import { money } from "../../../src/http/console/money.ts"
 import { bodyOf, emptyForm, fieldErrors, formOf, nothingCarried } from "../../../src/http/console/newTask.ts"
 import { phasesOf } from "../../../src/http/console/phases.ts"
-import { fieldsOf, outputOf } from "../../../src/http/console/schemaForm.ts"
+import { fieldsOf, keyOf, outputOf, skeletonOf, typedOf } from "../../../src/http/console/schemaForm.ts"
 import { boundedSchema } from "../../kit/console/UglyTasks.ts"
 
 describe("money", () => {
@@ -16,6 +17,33 @@ describe("money", () => {
       shown.map(money),
       ["3,801.07", "54.37", "0.50", "0.099", "0.0030", "0.00025", "0.000000000000", "0.00", "–"]
     )
+  })
+})
+
+describe("saidIn", () => {
+  it("finds something in a turn of any shape", () => {
+    const text = { type: "text", text: "Hi" }
+    assert.deepStrictEqual(saidIn({ output: [text], messages: [] }), [text])
+    assert.deepStrictEqual(saidIn({ output: "Hi" }), ["Hi"])
+    assert.deepStrictEqual(saidIn({ output: { total: 3 } }), [{ total: 3 }])
+    assert.deepStrictEqual(
+      saidIn({ output: [], messages: [{ role: "assistant", content: "Hi" }, { role: "user", content: "No" }] }),
+      ["Hi"]
+    )
+    assert.deepStrictEqual(saidIn({ answer: 42 }), [{ answer: 42 }])
+    assert.deepStrictEqual(saidIn("Hi"), ["Hi"])
+    assert.deepStrictEqual(saidIn([1, 2]), [[1, 2]])
+    for (
+      const turn of [null, undefined, {}, { output: null }, { output: [], messages: [], metadata: { model: "x" } }]
+    ) {
+      assert.deepStrictEqual(saidIn(turn), [])
+    }
+  })
+
+  it("recognizes a text that is nothing but JSON", () => {
+    assert.deepStrictEqual(jsonIn("{\"a\":1}"), { a: 1 })
+    assert.deepStrictEqual(jsonIn("```json\n[1]\n```"), [1])
+    for (const text of ["1", "\"a\"", "{a}", "Result: {}", "```js\n{}\n```", ""]) assert.isUndefined(jsonIn(text), text)
   })
 })
 
@@ -88,12 +116,60 @@ describe("fieldsOf", () => {
     })
   })
 
-  it("leaves everything else to the JSON editor", () => {
-    const nested = {
+  it("shows objects two levels deep, whose fields are required once they have a value", () => {
+    const schema = {
       type: "object",
       properties: {
-        a: { type: "object", properties: { b: { type: "object", properties: { c: { type: "string" } } } } }
+        shop: {
+          type: "object",
+          required: ["address"],
+          properties: {
+            name: { type: "string" },
+            address: {
+              type: "object",
+              required: ["city"],
+              properties: { city: { type: "string" }, zip: { type: "string" } }
+            }
+          }
+        }
       }
+    }
+    const fields = fieldsOf(schema) ?? []
+    assert.deepStrictEqual(fields.map(keyOf), ["shop.name", "shop.address.city", "shop.address.zip"])
+    assert.deepStrictEqual(outputOf(schema, fields, {}), { value: {} })
+    assert.deepStrictEqual(outputOf(schema, fields, { "shop.name": "X" }), {
+      problems: { "shop.address.city": "Must be given" }
+    })
+    assert.deepStrictEqual(outputOf(schema, fields, { "shop.address.city": "Oslo" }), {
+      value: { shop: { address: { city: "Oslo" } } }
+    })
+  })
+
+  it("takes what the model proposes where a field can show it", () => {
+    const fields = fieldsOf(schema) ?? []
+    assert.deepStrictEqual(
+      typedOf(fields, { name: "Ann", age: 7, agreed: false, size: "M", tags: ["a"], address: { city: 3 }, price: "1" }),
+      { name: "Ann", age: "7", agreed: false, tags: ["a"] }
+    )
+  })
+
+  it("has a skeleton of what must be given", () => {
+    assert.deepStrictEqual(skeletonOf(schema), { name: "", tags: [] })
+    const list = {
+      type: "array",
+      minItems: 1,
+      items: { type: "object", required: ["n", "c"], properties: { n: { type: "integer" }, c: { const: 1 } } }
+    }
+    assert.deepStrictEqual(skeletonOf(list), [{ n: null, c: 1 }])
+    const endless = JSON.parse(`{"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}}`)
+    assert.deepStrictEqual(skeletonOf(endless), { a: null })
+  })
+
+  it("leaves everything else to the JSON editor", () => {
+    const inner = { type: "object", properties: { b: { type: "object", properties: { c: { type: "string" } } } } }
+    const nested = {
+      type: "object",
+      properties: { a: { type: "object", properties: { x: inner } } }
     }
     const many = {
       type: "object",
@@ -256,6 +332,7 @@ describe("bodyOf", () => {
       llm_model_id: null,
       image_generator_id: 3,
       max_execution_time: 60,
+      priority: 4,
       callback_url: "https://a.example/",
       metadata: { project: "x", url: "https://shop.example" }
     } as const
@@ -264,6 +341,8 @@ describe("bodyOf", () => {
     assert.deepStrictEqual(bodyOf(form, items, undefined, carried), { body: rest })
     const { carried: odd, form: other } = formOf({ ...asked, metadata: { "a:b": "c\nd" } })
     assert.deepStrictEqual([odd.metadata, other.metadata], [{ "a:b": "c\nd" }, ""])
+    // A user may give no more than 5.
+    assert.strictEqual(formOf({ ...asked, priority: 9 }).carried.priority, 5)
   })
 
   it("puts the service's messages at the fields of the form", () => {

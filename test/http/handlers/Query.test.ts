@@ -22,7 +22,7 @@ describe("the query of a list", () => {
     [{ q: "\ud800" }, "q", "Expected one text of 1 to 200 characters"],
     [{ q: ["a", "b"] }, "q", "Expected one text of 1 to 200 characters"],
     [{ "q[a]": "b" }, "q", "Expected one text of 1 to 200 characters"],
-    [{ include: "request" }, "include", "Expected one or more of metadata, excerpt"],
+    [{ include: "request" }, "include", "Expected one or more of metadata, excerpt, waiting_on"],
     [{ status: "" }, "status", "Expected one or more of pending, processing, interrupted, completed, failed, canceled"]
   ])("refuses %o with the values that are allowed", (query, field, message) => {
     const decoded = decodeListQuery(query)

@@ -30,7 +30,7 @@ describe("RpcPost", () => {
       const handle = yield* RpcPost.make({
         open: ({ end }) => Effect.succeed({ ...connection, begin: () => end })
       }, new RpcMemory())
-      const response = HttpServerResponse.toWeb(yield* handle(requestOf(1), () => true))
+      const response = HttpServerResponse.toWeb(yield* handle(requestOf(1), { has: () => true, name: "token-1" }))
       assert.strictEqual(response.status, 200)
       assert.strictEqual(yield* Effect.promise(() => response.text()), "")
     }), 5_000)
@@ -46,7 +46,9 @@ describe("RpcPost", () => {
             return Effect.succeed(connection)
           }
         }, new RpcMemory())
-        const handled = yield* Effect.forkChild(handle(requestOf(2), () => true), { startImmediately: true })
+        const handled = yield* Effect.forkChild(handle(requestOf(2), { has: () => true, name: "token-1" }), {
+          startImmediately: true
+        })
         // The body has been read when the call has begun.
         yield* Effect.promise(() => new Promise(setImmediate))
         yield* TestClock.adjust(Duration.seconds(15))
@@ -81,7 +83,7 @@ describe("RpcPost", () => {
               )
           })
       }, new RpcMemory())
-      yield* Effect.scoped(handle(requestOf(40), () => true))
+      yield* Effect.scoped(handle(requestOf(40), { has: () => true, name: "token-1" }))
       yield* Fiber.awaitAll(calls)
     }), 5_000)
 })

@@ -26,6 +26,7 @@ const operatorAddressesOf = ({ completed, failed, interrupted }: ExampleTasks): 
   "/ops/clocks",
   "/ops/webhooks",
   "/ops/webhooks?state=failed",
+  "/ops/queue",
   "/ops/cluster",
   "/ops/revocations",
   "/ops/nowhere"
@@ -131,7 +132,7 @@ describe.skipIf(!hasBrowser)("every screen", () => {
         assert.isAtMost(await overflowOf(opened), 0, tab)
         assert.strictEqual(
           await opened.page.locator(
-            "main :is(script, iframe, object, embed, form:not(.answer), img, style, base, link)"
+            "main :is(script, iframe, object, embed, form:not(.answer, .reply), img, style, base, link)"
           ).count(),
           0,
           tab

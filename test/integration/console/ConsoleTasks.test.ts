@@ -102,6 +102,31 @@ describe.skipIf(!hasBrowser)("the console", () => {
     opened.assertClean()
   })
 
+  it("goes on with a conversation in a reply, to the same assistant", async () => {
+    const { opened, page, token } = await logIn("replier")
+    const { uuid } = (await service.call("POST", "/api/tasks", token, {
+      assistant_id: 1,
+      input: [{ type: "text", text: "Where is my order?" }],
+      callback_url: "http://127.0.0.1:9/",
+      max_execution_time: 600
+    })).body
+    await report(await runOf(uuid), { type: "completed", turn: turnOf("On its way.") })
+    await opened.goto(`/tasks/${uuid}`)
+    await page.getByText("On its way.").waitFor()
+    await expect.poll(() => page.title()).toContain("Completed: Where is my order?")
+    await page.getByRole("region", { name: "Request" }).getByText(/^To /).waitFor()
+    await opened.button("Send").click()
+    await page.getByText("Type something").waitFor()
+    await page.getByRole("textbox", { name: /^Reply/ }).fill("Since when?")
+    await opened.button("Send").dblclick()
+    await page.waitForURL((url) => !url.pathname.endsWith(uuid))
+    const next = new URL(page.url()).pathname.split("/").at(-1) ?? ""
+    const run = await runOf(next)
+    assert.deepStrictEqual(run.input, [{ type: "text", text: "Since when?" }])
+    assert.include(JSON.stringify(run.turns), "On its way.")
+    opened.assertClean()
+  })
+
   it("plays a voice result, and copies code", async () => {
     const { opened, page, token } = await logIn("listener")
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"])

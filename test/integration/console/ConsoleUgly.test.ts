@@ -202,6 +202,9 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     )
     assert.deepStrictEqual(await violationsOf(opened), [])
 
+    await opened.button("Fill in what the model proposes").click()
+    await expect.poll(() => page.getByRole("textbox", { name: "Amount in EUR" }).inputValue()).toBe("189.9")
+    await expect.poll(() => page.getByRole("textbox", { name: "Order" }).inputValue()).toBe("2026-11-B-0417")
     await page.getByRole("radio", { name: "No", exact: true }).check()
     const fill = (label: string, value: string) => page.getByRole("textbox", { name: label }).fill(value)
     await fill("Reason for the books", "Lost by the carrier")

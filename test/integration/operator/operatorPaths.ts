@@ -10,5 +10,6 @@ export const operatorPaths = [
   "/origins",
   "/deliveries",
   "/cluster",
+  "/queue",
   "/revocations"
 ]

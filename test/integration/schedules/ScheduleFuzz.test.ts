@@ -109,6 +109,7 @@ const taskFields: Readonly<Record<string, Field>> = {
   assistant_id: { valid: [1, Number.MAX_SAFE_INTEGER], invalid: [...noInteger, 0, null] },
   input: { valid: [[text], [text, text]], invalid: [[], null, "x", {}] },
   max_execution_time: { valid: [1, 86_400, null], invalid: [...noInteger, 0, 86_401] },
+  priority: { valid: [0, 5, null], invalid: [...noInteger, -1, 6] },
   callback_url: { valid: ["https://example.com/", null], invalid: ["ftp://a", "no", `https://a/${"b".repeat(2048)}`] },
   callback_secret: { valid: ["s".repeat(255), "", null], invalid: ["s".repeat(256), 1, "a\0"] },
   metadata: { valid: [{ a: "b" }, null], invalid: [{ a: 1 }, [], { "": "x".repeat(513) }] }

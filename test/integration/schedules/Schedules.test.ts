@@ -327,6 +327,23 @@ describe("POST /api/schedules/{id}/trigger", () => {
     assert.strictEqual((await call("POST", `/${id}/resume`)).body.next_at, next_at)
   })
 
+  it("gives its tasks priority 4 unless the schedule has another one", async () => {
+    const token = await mint("gives priorities")
+    const { call, create } = as(token)
+    const priorityOf = async (given: object) => {
+      const { id } = await create({ ...daily, task: { ...task, ...given } })
+      const { body } = await call("POST", `/${id}/trigger`)
+      const found = await service.call("GET", `/api/tasks/${body.uuid}?include=request`, token)
+      return found.body.request.priority
+    }
+    assert.deepStrictEqual(
+      [await priorityOf({}), await priorityOf({ priority: null }), await priorityOf({ priority: 1 })],
+      [4, 4, 1]
+    )
+    const refused = await call("POST", "", { ...daily, task: { ...task, priority: 6 } })
+    assert.deepStrictEqual([refused.status, Object.keys(refused.body.errors)], [422, ["task.priority"]])
+  })
+
   it("returns 429 as POST /api/tasks does", async () => {
     const { call, create } = await user()
     const { id } = await create()

@@ -69,6 +69,7 @@ const doors: ReadonlyArray<Door> = [
     keepsItems: true
   },
   doorOf("cancel", [cancelBodies, Fields.cancelFields], { ...ofOwner, path: `${task}/cancel` }),
+  doorOf("stop", [cancelBodies, Fields.cancelFields], { ...ofOwner, path: `${task}/stop` }),
   coreEvent
 ]
 

@@ -52,6 +52,7 @@ export const createFields: ReadonlyArray<Field> = [
   field("llm_model_id", Kinds.anyId, "optional"),
   field("image_generator_id", Kinds.anyId, "optional"),
   field("max_execution_time", Kinds.seconds, "optional"),
+  field("priority", Kinds.priority, "optional"),
   field("callback_url", Kinds.url, "optional"),
   field("callback_secret", Kinds.textOf(Limits.callbackSecretLength), "optional"),
   field("input", Kinds.list(Limits.inputItems, text, false), "required"),

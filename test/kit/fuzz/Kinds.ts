@@ -50,6 +50,9 @@ export const anyId: Kind = {
   valid: { ...id.valid, ...constants({ zero: 0, "minus one": -1, "the least": Number.MIN_SAFE_INTEGER }) }
 }
 export const seconds = integer(Limits.maxExecutionTime)
+const positive = integer(Limits.priority.ofUsers)
+const { "a tiny number": _tiny, "minus zero": _minusZero, zero: _zero, ...notPriority } = positive.broken
+export const priority: Kind = { broken: notPriority, valid: { ...positive.valid, ...constants({ zero: 0 }) } }
 
 const notText = { "a number": 1, true: true, "an array": ["x"], "an object": { toString: "x" } }
 const notObject = { "a number": 1, true: true, text: "{}", "an array": [] }

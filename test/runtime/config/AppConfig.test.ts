@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes } from "node:crypto"
+import * as os from "node:os"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
 import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
 import { useDirectory } from "../../kit/suite.ts"
@@ -51,6 +52,25 @@ describe("in production", () => {
         "  INTERNAL_TOKENS: must not be empty",
         "  JWT: set only one of JWT_SECRET, JWT_JWKS_URL"
       ])
+    }))
+
+  it.effect("needs no assistant backend for a core of its own, and keeps files only then", () =>
+    Effect.gen(function*() {
+      const none = { ...good, ASSISTANT_BACKEND_URL: "none" }
+      const { assistantBackendUrl, hasBackend } = yield* AppConfig.load(none)
+      assert.deepStrictEqual([assistantBackendUrl, hasBackend], ["none", false])
+      const problemsOf = (env: Readonly<Record<string, string | undefined>>, part?: AppConfig.ServedPart) =>
+        Effect.map(Effect.flip(AppConfig.load(env, part)), ({ message }) => message.split("\n").slice(1))
+      assert.deepStrictEqual(yield* problemsOf({ DATA_DIR, ASSISTANT_BACKEND_URL: "none" }), [
+        "  ASSISTANT_BACKEND_URL: is none, so CORE_URL must be set: the built-in core calls an assistant backend"
+      ])
+      assert.deepStrictEqual(yield* problemsOf(none, "core"), [
+        "  ASSISTANT_BACKEND_URL: must be set to a URL for a core that is served alone"
+      ])
+      assert.deepStrictEqual(yield* problemsOf({ ...good, FILES_DIR: os.tmpdir() }), [
+        "  FILES_DIR: requires ASSISTANT_BACKEND_URL=none: otherwise the assistant backend keeps the files"
+      ])
+      assert.match((yield* problemsOf({ ...none, FILES_DIR: "/dev/null/files" }))[0] ?? "", /^ {2}FILES_DIR: /)
     }))
 
   it.effect("reports all secrets that are easy to guess in one message without showing them", () =>

@@ -84,6 +84,13 @@ const cases: Readonly<Record<string, Case>> = {
   INTERNAL_TOKENS: [(c) => c.internalTokens.map((token) => reveal(token)?.length), [44], ["123, 1", [3, 1]], ","],
   CORE_EVENT_TOKENS: [(c) => c.coreEventTokens.map((token) => reveal(token)?.length), [44], ["123, 1", [3, 1]], ","],
   ASSISTANT_BACKEND_URL: [(c) => c.assistantBackendUrl, undefined, ["http://b/a", "http://b/a"], "b"],
+  FILES_DIR: [
+    (c) => c.filesDir,
+    undefined,
+    [`${DATA_DIR}/f/.`, `${DATA_DIR}/f`],
+    "/dev/null/a",
+    { ASSISTANT_BACKEND_URL: "none", CORE_URL: "http://c" }
+  ],
   ENCRYPTION_KEY: [
     (c) => c.encryptionKeys.map((found) => Redacted.value(found).length),
     [32],
@@ -118,6 +125,7 @@ const cases: Readonly<Record<string, Case>> = {
   OPENAI_BASE_URL: [(c) => c.model?.baseUrl, undefined, ["http://m/v1", "http://m/v1"], "m", { OPENAI_MODEL: "m" }],
   OPENAI_API_KEY: [(c) => reveal(c.model?.apiKey), undefined, ["k", "k"], undefined, openai],
   OPENAI_MODEL: [(c) => c.model?.model, "m", ["n", "n"], undefined, openai],
+  MODEL_RUNS: [(c) => c.modelRuns, 32, ["1", 1], "0"],
   TRANSCRIPTION_URL: [
     (c) => c.transcription?.baseUrl,
     undefined,
@@ -129,6 +137,8 @@ const cases: Readonly<Record<string, Case>> = {
   STORAGE_QUOTA: [(c) => c.storageQuota, 10 * 2 ** 30, ["1 MiB", 2 ** 20], "much"],
   ACCEPTANCE_TIMEOUT: [(c) => millis(c.acceptanceTimeout), 30_000, ["1 minute", 60_000], "36501 days"],
   MAX_ACTIVE_TASKS: [(c) => c.maxActiveTasks, 5, ["7", 7], "0"],
+  CORE_RUNS: [(c) => c.coreRuns, undefined, ["1", 1], "0"],
+  CORE_RUNS_PER_ASSISTANT: [(c) => c.coreRunsPerAssistant, undefined, ["1", 1], "1.5"],
   RETENTION: [(c) => millis(c.retention), 30 * 86_400_000, ["1 day", 86_400_000], "-1 days"],
   CLUSTER: [(c) => c.cluster?.port, undefined, ["on", 34431], "maybe"],
   CLUSTER_HOST: [(c) => c.cluster?.host, "127.0.0.1", ["10.0.0.1", "10.0.0.1"], undefined, { CLUSTER: "on" }],

@@ -42,11 +42,13 @@ describe("alert rules", () => {
     TaskDeadlinesOverdue: ["max(task_deadline_overdue_seconds)", 14, 16],
     TaskRequestsFail: [`sum(rate(http_server_responses_total{http_response_status_class="5xx"}[5m]))`, 0.09, 0.11],
     TaskCoreUnavailable: [
-      `sum(rate(core_call_duration_seconds_count{operation="start",outcome!="accepted"}[5m]))`,
+      `sum(rate(core_call_duration_seconds_count{operation="start",outcome!~"accepted|busy"}[5m]))`,
       0.09,
       0.11
     ],
     TaskCoreUnreachable: ["max(core_unreachable)", 0, 1],
+    TaskQueueWaitsLong: ["max(task_queue_oldest_seconds)", 299, 301],
+    TaskCoreBusy: ["max(core_busy_duration_seconds)", 599, 601],
     TaskRunsStuck: ["sum(core_runs_stuck)", 0, 1],
     TaskRunsHandedOver: ["sum(increase(core_runs_handed_over_total[10m]))", 0, 1],
     TasksNotAccepted: [`sum(increase(task_transitions_total{event="AcceptanceExpired"}[10m]))`, 0, 1],
@@ -66,6 +68,13 @@ describe("alert rules", () => {
     SchedulesWithoutToken: [`sum(increase(schedule_firings_total{outcome="failed"}[10m]))`, 0, 1],
     SchedulesLate: ["histogram_quantile(0.99, sum by (le) (rate(schedule_lateness_seconds_bucket[10m])))", 0.9, 1.1],
     UsageNotBooked: ["max(usage_booking_age_seconds)", 119, 121],
+    WebhookEndpointDisabled: ["sum by (reason) (increase(webhook_endpoint_disabled_total[1h]))", 0, 1],
+    WebhookEndpointEventsDropped: [
+      "sum by (reason) (increase(webhook_endpoint_deliveries_dropped_total[1h]))",
+      0,
+      1
+    ],
+    WebhookEndpointsLate: ["max(webhook_endpoint_overdue_seconds)", 299, 301],
     TaskUserStoresMuch: ["max(task_storage_largest_user_bytes)", 10 * 2 ** 30, 10 * 2 ** 30 + 1],
     TaskClockWrong: ["max by (instance) (abs(clock_offset_seconds))", 0.9, 1.1],
     TokenRevocationsStale: ["revocation_sync_age_seconds", 9, 11],

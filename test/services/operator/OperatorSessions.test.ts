@@ -16,9 +16,11 @@ const layerSecrets = Layer.succeed(Secrets, {
 
 const layerRevocations = Layer.provide(TokenRevocations.layer, RevocationRepositoryMemory.layer)
 
+const owned = (token: string) => ({ token: Redacted.make(token), name: `owner of ${token}` })
+
 const tokens: OperatorTokens = {
-  full: [Redacted.make("one"), Redacted.make("two")],
-  read: [Redacted.make("three")],
+  full: [owned("one"), owned("two")],
+  read: [owned("three")],
   lifetime: Duration.hours(8)
 }
 
@@ -34,6 +36,7 @@ describe("an operator's session", () => {
       const sessions = yield* sessionsOf(tokens)
       assert.strictEqual((yield* sessions.logIn("two")).role, "full")
       assert.strictEqual((yield* sessions.logIn("three")).role, "read")
+      assert.strictEqual((yield* sessions.logIn("three")).name, "owner of three")
       assert.isUndefined(yield* sessions.identify(""))
       assert.isUndefined(yield* sessions.identify("tw"))
     }))
@@ -80,8 +83,8 @@ describe("an operator's session", () => {
       const sessions = yield* sessionsOf(tokens)
       const sealed = yield* sessions.seal(yield* sessions.logIn("one"))
       assert.isDefined(yield* (yield* sessionsOf(tokens)).open(sealed))
-      assert.isUndefined(yield* (yield* sessionsOf({ ...tokens, full: [Redacted.make("two")] })).open(sealed))
-      const demoted = { ...tokens, full: [], read: [Redacted.make("one")] }
+      assert.isUndefined(yield* (yield* sessionsOf({ ...tokens, full: [owned("two")] })).open(sealed))
+      const demoted = { ...tokens, full: [], read: [owned("one")] }
       assert.isUndefined(yield* (yield* sessionsOf(demoted)).open(sealed))
     }))
 

@@ -74,6 +74,8 @@ export interface CreateTask {
   readonly client_tools?: ReadonlyArray<ClientTool | JsonObject> | null | undefined
   /** Limit in seconds, counted from creation: 1 to 86,400, which is the default. */
   readonly max_execution_time?: number | null | undefined
+  /** Place in the queue while the core has no room: 0 to 5, which is the default. A higher one goes first. */
+  readonly priority?: number | null | undefined
   /** Labels of your own: up to 16 texts of up to 512 characters, by keys of up to 64. */
   readonly metadata?: Metadata | null | undefined
 }
@@ -113,12 +115,17 @@ export interface TaskSummary {
   readonly metadata?: Metadata
   /** Present only with `?include=excerpt`: the first 120 characters of the request; null if it is not kept. */
   readonly excerpt?: string | null
+  /** Present only with `?include=waiting_on`; null when the task has ended. */
+  readonly waiting_on?: WaitingOn | null
 }
 
 /** The party that has to act next, what it has to provide, and the deadline. */
 export interface WaitingOn {
-  readonly party: "core" | "client"
-  readonly for: "acceptance" | "result" | "tool_results"
+  /** `queue` while the core has no room for the run. */
+  readonly party: "core" | "client" | "queue"
+  readonly for: "acceptance" | "result" | "tool_results" | "room"
+  /** Present only with `queue`: the place of the run, 1 for the next one. An estimate; 1000 means at least so many. */
+  readonly position?: number
   readonly until: string
   /** Present only while the core reports nothing of the run and it was handed over again: the last sign of life. */
   readonly silent_since?: string
@@ -129,8 +136,6 @@ export interface WaitingOn {
 export interface Task extends Omit<TaskSummary, "excerpt"> {
   /** The result when completed. Before that, and in a failed task, it may have partial output. */
   readonly turn: Turn | null
-  /** Present only with `?include=waiting_on`; null when the task has ended. */
-  readonly waiting_on?: WaitingOn | null
   /** Present only with `?include=request`; null when it is not kept. */
   readonly request?: AskedTask | null
   /** Present only with `?include=usage`; null until an interrupt or the end. */
@@ -173,6 +178,8 @@ export interface AskedTask {
   readonly options?: JsonObject
   /** Seconds. */
   readonly max_execution_time: number
+  /** 0 to 9, 5 usually. */
+  readonly priority: number
   readonly callback_url: string | null
   readonly metadata: Metadata
 }

@@ -10,7 +10,7 @@ import { client } from "../api.ts"
 import { keepDraft, loadDraft } from "../drafts.ts"
 import { parse } from "../json.ts"
 import { notify } from "../messages.ts"
-import type { Problems } from "../schemaForm.ts"
+import { type Problems, skeletonOf, typedOf } from "../schemaForm.ts"
 import { Segments } from "./Basics.tsx"
 import { JsonTree } from "./JsonTree.tsx"
 import { SchemaForm } from "./SchemaForm.tsx"
@@ -57,7 +57,7 @@ const Typing = ({ draft, label, onChange, problem }: {
   )
 }
 
-const CallForm = ({ call, draft, onChange, problem, problems, shape: { fields, kinds } }: {
+const CallForm = ({ call, draft, onChange, problem, problems, shape: { fields, kinds, schema } }: {
   readonly call: ToolCall
   readonly draft: Draft
   readonly shape: AnswerShape
@@ -66,6 +66,7 @@ const CallForm = ({ call, draft, onChange, problem, problems, shape: { fields, k
   readonly onChange: (draft: Draft) => void
 }) => {
   const label = call.name.slice(0, 100)
+  const proposed = typedOf(fields ?? [], call.arguments)
   const isTyped = draft.kind === "text" || draft.kind === "json" || draft.kind === "failed"
   return (
     <fieldset class="call-form" data-problem={problem === undefined ? undefined : ""}>
@@ -84,12 +85,34 @@ const CallForm = ({ call, draft, onChange, problem, problems, shape: { fields, k
       />
       {draft.kind === "form" && fields !== undefined
         ? (
-          <SchemaForm
-            fields={fields}
-            typed={draft.form}
-            problems={problems}
-            onChange={(form) => onChange({ ...draft, form })}
-          />
+          <>
+            {Object.keys(proposed).length === 0 ? null : (
+              <button
+                type="button"
+                class="button"
+                onClick={() => onChange({ ...draft, form: { ...draft.form, ...proposed } })}
+              >
+                Fill in what the model proposes
+              </button>
+            )}
+            <SchemaForm
+              fields={fields}
+              typed={draft.form}
+              problems={problems}
+              onChange={(form) => onChange({ ...draft, form })}
+            />
+          </>
+        )
+        : null}
+      {draft.kind === "json" && draft.json === "" && schema !== undefined
+        ? (
+          <button
+            type="button"
+            class="button"
+            onClick={() => onChange({ ...draft, json: JSON.stringify(skeletonOf(schema), null, 2) })}
+          >
+            Insert what must be given
+          </button>
         )
         : null}
       {isTyped

@@ -1,7 +1,7 @@
 /** Small parts of all screens: status, moments, facts, small buttons, fields. */
 import type { ComponentChildren } from "preact"
 import { useId } from "preact/hooks"
-import type { TaskStatus } from "../../client/promise/Types.ts"
+import type { TaskStatus, WaitingOn } from "../../client/promise/Types.ts"
 import { duration, moment, now, relative } from "../clock.ts"
 import { copy } from "../messages.ts"
 import { zone } from "../preferences.ts"
@@ -18,12 +18,28 @@ const words: Readonly<Record<TaskStatus, string>> = {
 
 export const wordOf = (status: TaskStatus): string => words[status]
 
-export const Status = ({ status }: { readonly status: TaskStatus }) => (
-  <span class={`status status-${status}`}>
-    <Icon name={status} />
-    {words[status]}
+type Waiting = WaitingOn | null | undefined
+
+/** Whether the run waits until the core has room. */
+const isQueued = (waiting: Waiting) => waiting?.party === "queue"
+
+export const Status = ({ status, waiting }: { readonly status: TaskStatus; readonly waiting?: Waiting }) => (
+  <span class={`status status-${isQueued(waiting) ? "pending" : status}`}>
+    <Icon name={isQueued(waiting) ? "pending" : status} />
+    {isQueued(waiting) ? "Queued" : words[status]}
   </span>
 )
+
+/** Places are counted up to this. */
+const maxPosition = 1000
+
+/** The place in the queue, as in "12 before it"; undefined of a task that is not in the queue. */
+export const placeOf = (waiting: Waiting): string | undefined => {
+  if (waiting?.party !== "queue") return undefined
+  const { position = 1 } = waiting
+  if (position <= 1) return "next"
+  return `${position >= maxPosition ? "at least " : ""}${position - 1} before it`
+}
 
 const deliveryIcons = { pending: "pending", delivered: "completed", failed: "failed" } as const
 

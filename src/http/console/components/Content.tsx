@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { client } from "../api.ts"
-import { field, textField } from "../json.ts"
+import { field, jsonIn, textField } from "../json.ts"
 import { linkOf } from "../links.ts"
 import { Icon } from "./Icon.tsx"
 import { JsonTree } from "./JsonTree.tsx"
@@ -75,10 +75,16 @@ const fileIn = (item: unknown) => {
   }
 }
 
+/** Text is Markdown, unless it is nothing but JSON. */
+const Words = ({ text }: { readonly text: string }) => {
+  const json = jsonIn(text)
+  return json === undefined ? <Markdown text={text} /> : <JsonTree name="JSON" value={json} />
+}
+
 export const Item = ({ item }: { readonly item: unknown }) => {
-  if (typeof item === "string") return <Markdown text={item} />
-  const text = textField(item, "type") === "text" ? textField(item, "text") : undefined
-  if (text !== undefined) return <Markdown text={text} />
+  if (typeof item === "string") return <Words text={item} />
+  const text = ["text", "output_text"].includes(textField(item, "type") ?? "") ? textField(item, "text") : undefined
+  if (text !== undefined) return <Words text={text} />
   const file = fileIn(item)
   return file === undefined ? <JsonTree name="item" value={item} /> : <StoredFile {...file} />
 }

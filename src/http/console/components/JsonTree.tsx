@@ -14,8 +14,14 @@ const Leaf = ({ value }: { readonly value: unknown }) => {
   if (typeof value !== "string") {
     return <code class={`json json-${value === null ? "null" : typeof value}`}>{String(value)}</code>
   }
-  if (value.length <= lineLength) return <code class="json json-string">{JSON.stringify(value)}</code>
-  return <LongText text={value}>{(text) => <pre class="json-block" tabIndex={0}>{text}</pre>}</LongText>
+  if (value.length <= lineLength) {
+    return (
+      <code class="json json-string">
+        <bdi>{JSON.stringify(value)}</bdi>
+      </code>
+    )
+  }
+  return <LongText text={value}>{(text) => <pre class="json-block" tabIndex={0} dir="auto">{text}</pre>}</LongText>
 }
 
 const isNode = (value: unknown): value is object => typeof value === "object" && value !== null
@@ -32,7 +38,7 @@ const Node = ({ depth, isOpen: isOpenAtFirst, name, value }: {
     <li>
       <button type="button" class="json-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         <Icon name="chevron" />
-        <span class="json-name">{name}</span>
+        <bdi class="json-name">{name}</bdi>
         <span class="json-count">{Array.isArray(value) ? `[${keys.length}]` : `{${keys.length}}`}</span>
       </button>
       {isOpen ? <Children value={value} keys={keys} depth={depth + 1} /> : null}
@@ -62,7 +68,7 @@ const Children = ({ depth, keys, value }: {
           )
           : (
             <li key={key}>
-              <span class="json-name">{key}</span> <Leaf value={child} />
+              <bdi class="json-name">{key}</bdi> <Leaf value={child} />
             </li>
           )
       })}
@@ -84,7 +90,7 @@ export const JsonTree = ({ isOpen = true, name = "value", value }: {
 }) =>
   isNode(value)
     ? (
-      <ul class="json-tree json-root">
+      <ul class="json-tree json-root" dir="ltr">
         <Node name={name} value={value} depth={0} isOpen={isOpen} />
       </ul>
     )

@@ -201,12 +201,15 @@ const operatorItems: ReadonlyArray<NavigationItem> = [
   { to: "/ops/tasks", label: "Tasks", icon: "tasks" },
   { to: "/ops/errors", label: "Errors", icon: "failed" },
   { to: "/ops/stuck", label: "Stuck", icon: "interrupted" },
+  { to: "/ops/queue", label: "Queue", icon: "inbox" },
   { to: "/ops/clocks", label: "Clocks", icon: "pending" },
   { to: "/ops/webhooks", label: "Webhooks", icon: "link" },
   { to: "/ops/schedules", label: "Schedules", icon: "again" },
   { to: "/ops/usage", label: "Usage", icon: "usage" },
   { to: "/ops/cluster", label: "Cluster", icon: "cluster" },
-  { to: "/ops/revocations", label: "Revocations", icon: "canceled" }
+  { to: "/ops/revocations", label: "Revocations", icon: "canceled" },
+  { to: "/ops/bulk", label: "Bulk", icon: "tasks" },
+  { to: "/ops/audit", label: "Audit", icon: "overview" }
 ]
 
 export const OperatorLayout = ({ children }: { readonly children: ComponentChildren }) => {

@@ -125,7 +125,7 @@ const OneField = (props: ControlProps) => {
 const Group = ({ children, group }: { readonly group: FieldGroup; readonly children: ComponentChildren }) => (
   <fieldset class="several group">
     <legend>
-      <bdi>{group.label}</bdi>
+      <bdi>{group.within === undefined ? group.label : `${group.within.label} › ${group.label}`}</bdi>
       {group.isRequired ? null : <span class="optional">optional</span>}
     </legend>
     {group.hint === undefined ? null : <p class="hint">{group.hint}</p>}
@@ -155,7 +155,7 @@ export const SchemaForm = ({ fields, onChange, problems, typed }: {
       />
     )
   }
-  const groups = Map.groupBy(fields, ({ group, path: [first] }) => group?.name ?? first)
+  const groups = Map.groupBy(fields, ({ group, path }) => (group?.path ?? path).join("."))
   return (
     <>
       {[...groups].map(([name, [first, ...others]]) =>

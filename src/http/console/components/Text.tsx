@@ -43,7 +43,7 @@ const Link = ({ children, to }: { readonly to: string; readonly children: Compon
 
 const Code = ({ text }: { readonly text: string }) => (
   <div class="code-block">
-    <pre tabIndex={0}><code>{text}</code></pre>
+    <pre tabIndex={0} dir="ltr"><code>{text}</code></pre>
     <button type="button" class="button quiet" aria-label="Copy code" onClick={() => void copy("Code", text)}>
       Copy
     </button>
@@ -59,7 +59,7 @@ const Table = ({ align, depth, header, rows }: Tokens.Table & { readonly depth: 
     ))
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Table">
-      <table>
+      <table dir="auto">
         <thead>
           <tr>{cells(header, "th")}</tr>
         </thead>
@@ -78,7 +78,9 @@ const textOf = (token: Token): string => "text" in token && typeof token.text ==
 
 /** The children of a token, or its text where it has none. */
 const inside = (token: Token, depth: number): ComponentChildren =>
-  "tokens" in token && token.tokens !== undefined && depth < maxDepth ? inline(token.tokens, depth + 1) : textOf(token)
+  "tokens" in token && token.tokens !== undefined && depth < maxDepth
+    ? inline(token.tokens, depth + 1)
+    : isolated(textOf(token))
 
 const addressIn = (token: Token): string => "href" in token && typeof token.href === "string" ? token.href : ""
 
@@ -91,8 +93,20 @@ const Item = ({ depth, item }: { readonly item: Tokens.ListItem; readonly depth:
 
 const List = ({ depth, list }: { readonly list: Tokens.List; readonly depth: number }) => {
   const items = list.items.map((item, index) => <Item key={index} item={item} depth={depth} />)
-  return list.ordered ? <ol start={list.start === "" ? 1 : list.start}>{items}</ol> : <ul>{items}</ul>
+  return list.ordered
+    ? <ol start={list.start === "" ? 1 : list.start} dir="auto">{items}</ol>
+    : <ul dir="auto">{items}</ul>
 }
+
+const rightToLeft = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u
+/** Latin letters and digits in several pieces, as codes and dates have them. It begins at the begin of a word only, to be linear. */
+const codes = /(?<![A-Za-z0-9])([A-Za-z0-9]+(?:[-/.:_#][A-Za-z0-9]+)+)/
+
+/** Within text that runs from right to left, a code such as `2026-11-B-0417` would be shown in another order. */
+const isolated = (text: string): ComponentChildren =>
+  rightToLeft.test(text)
+    ? text.split(codes).map((piece, index) => index % 2 === 0 ? piece : <bdi key={index} dir="ltr">{piece}</bdi>)
+    : text
 
 const element = (token: Token, key: number, depth: number): ComponentChildren => {
   if (depth >= maxDepth) return token.raw
@@ -105,12 +119,13 @@ const element = (token: Token, key: number, depth: number): ComponentChildren =>
     case "checkbox":
       return null
     case "paragraph":
-      return <p key={key}>{inside(token, depth)}</p>
+      return <p key={key} dir="auto">{inside(token, depth)}</p>
     case "heading":
       return (
         <p
           key={key}
           class={`heading heading-${"depth" in token ? String(token.depth) : ""}`}
+          dir="auto"
           role="heading"
           aria-level={3}
         >
@@ -120,9 +135,9 @@ const element = (token: Token, key: number, depth: number): ComponentChildren =>
     case "code":
       return <Code key={key} text={textOf(token)} />
     case "codespan":
-      return <code key={key}>{textOf(token)}</code>
+      return <code key={key} dir="ltr">{textOf(token)}</code>
     case "blockquote":
-      return <blockquote key={key}>{inside(token, depth)}</blockquote>
+      return <blockquote key={key} dir="auto">{inside(token, depth)}</blockquote>
     case "strong":
       return <strong key={key}>{inside(token, depth)}</strong>
     case "em":
@@ -172,7 +187,7 @@ export const Markdown = ({ text }: { readonly text: string }) => (
     {(shown) => {
       const tokens = tokensOf(shown)
       return (
-        <div class="prose" dir="auto">{tokens === undefined ? <pre tabIndex={0}>{shown}</pre> : inline(tokens, 0)}</div>
+        <div class="prose">{tokens === undefined ? <pre tabIndex={0} dir="auto">{shown}</pre> : inline(tokens, 0)}</div>
       )
     }}
   </LongText>

@@ -4,7 +4,7 @@ import type { TaskPage } from "../../client/promise/TaskPages.ts"
 import type { TaskStatus, TaskSummary } from "../../client/promise/Types.ts"
 import { active, interrupted, intervalOf } from "../active.ts"
 import { client, config } from "../api.ts"
-import { Age, CopyButton, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
+import { Age, CopyButton, placeOf, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
 import { Confirm } from "../components/Dialog.tsx"
 import { chosenPage, Pages } from "../components/Pages.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
@@ -41,7 +41,10 @@ const Filter = ({ status: chosen }: { readonly status: TaskStatus | undefined })
 )
 
 /** What a row says below the request: the tools that wait, the error, the labels. */
-const detailsOf = ({ error, metadata = {}, pending_tool_calls: calls = [] }: TaskSummary): ReadonlyArray<string> => [
+const detailsOf = (
+  { error, metadata = {}, pending_tool_calls: calls = [], waiting_on: waiting }: TaskSummary
+): ReadonlyArray<string> => [
+  ...[placeOf(waiting)].filter((place) => place !== undefined),
   ...calls.length === 0
     ? []
     : [`Waits for ${calls.slice(0, 3).map(({ name }) => name).join(", ")}${calls.length > 3 ? ", …" : ""}`],
@@ -58,7 +61,7 @@ const Row = ({ task }: { readonly task: TaskSummary }) => {
   return (
     <tr class="linked">
       <td class="cell-status">
-        <Status status={task.status} />
+        <Status status={task.status} waiting={task.waiting_on} />
       </td>
       <th scope="row" class="cell-asks">
         <a href={href(`/tasks/${task.uuid}`)} data-row="" title={task.uuid}>
@@ -182,7 +185,7 @@ export const TaskList = () => {
       const found = await client.tasks.list({
         page,
         per_page: perPage,
-        include: ["excerpt", "metadata"],
+        include: ["excerpt", "metadata", "waiting_on"],
         status,
         q: text ?? undefined,
         maxRetries: 0,

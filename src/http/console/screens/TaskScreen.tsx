@@ -6,7 +6,7 @@ import type { Task } from "../../client/promise/Types.ts"
 import { active } from "../active.ts"
 import { client } from "../api.ts"
 import { AnswerForm } from "../components/AnswerForm.tsx"
-import { Age, CopyButton, Fact, Moment, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
+import { Age, CopyButton, Fact, Moment, placeOf, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
 import { CancelTask, Confirm } from "../components/Dialog.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { JsonTree } from "../components/JsonTree.tsx"
@@ -20,7 +20,9 @@ import { announce, copy, notify } from "../messages.ts"
 import { money } from "../money.ts"
 import { href, navigate } from "../Router.ts"
 import { schemasOf } from "../schemaForm.ts"
+import { Asked } from "./task/Asked.tsx"
 import { Conversation } from "./task/Conversation.tsx"
+import { Reply } from "./task/Reply.tsx"
 import { Result } from "./task/Result.tsx"
 import { Timeline } from "./task/Timeline.tsx"
 import { Webhooks } from "./task/Webhooks.tsx"
@@ -31,14 +33,14 @@ const Cancel = ({ onClose, onDone, uuid }: {
   readonly onClose: () => void
 }) => {
   const cancel = async (options: { readonly reason?: string }) => {
-    await client.tasks.cancel(uuid, options)
+    await client.tasks.stop(uuid, options)
     notify("Task canceled")
     active.refresh()
     onDone()
   }
   return (
     <CancelTask onCancel={cancel} onClose={onClose}>
-      Its tool calls are not answered, and it ends as canceled.
+      The assistant stops its work, and the task ends as canceled.
     </CancelTask>
   )
 }
@@ -59,19 +61,22 @@ const Delete = ({ onClose, uuid }: { readonly uuid: string; readonly onClose: ()
 const needs = {
   acceptance: "to accept the task",
   result: "to deliver the result",
-  tool_results: "to answer the tool calls"
+  tool_results: "to answer the tool calls",
+  room: "to have room"
 }
 
 /** What a visitor has to know first. */
 const Present = ({ task: { status, waiting_on: waiting } }: { readonly task: Task }) => (
   <>
     <Fact term="Status">
-      <Status status={status} />
+      <Status status={status} waiting={waiting} />
     </Fact>
     {waiting == null ? null : (
-      <Fact term="Waits for">
-        {waiting.party === "client" ? "you" : "the core"} {needs[waiting.for]}, until <Moment at={waiting.until} />{" "}
-        (<Age at={waiting.until} />)
+      <Fact term={waiting.party === "queue" ? "Queued" : "Waits for"}>
+        {waiting.party === "queue"
+          ? placeOf(waiting)
+          : `${waiting.party === "client" ? "you" : "the core"} ${needs[waiting.for]}`}, until{" "}
+        <Moment at={waiting.until} /> (<Age at={waiting.until} />)
       </Fact>
     )}
   </>
@@ -141,12 +146,18 @@ const Question = ({ live, task }: { readonly task: Task; readonly live: LiveTask
   </>
 )
 
+const ResultAndReply = ({ task }: { readonly task: Task }) => (
+  <>
+    <Result task={task} />
+    {task.status === "completed" && task.request != null ? <Reply task={task} request={task.request} /> : null}
+  </>
+)
+
 const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask }) => {
   useEffect(() => announce(`Task is ${wordOf(task.status).toLowerCase()}`), [task.status])
-  const ask = askOf(task.request)
   return (
     <>
-      {ask === "" ? null : <p class="ask" dir="auto">{ask}</p>}
+      {task.request == null ? null : <Asked request={task.request} />}
       <dl class="facts">
         <Present task={task} />
         {task.status === "interrupted" ? null : <Past task={task} />}
@@ -158,7 +169,7 @@ const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask 
         tabs={[
           ...task.status === "interrupted"
             ? []
-            : [{ id: "result", label: "Result", content: () => <Result task={task} /> }],
+            : [{ id: "result", label: "Result", content: () => <ResultAndReply task={task} /> }],
           { id: "conversation", label: "Conversation", content: () => <Conversation turn={task.turn} /> },
           { id: "timeline", label: "Timeline", content: () => <Timeline task={task} events={live.events.value} /> },
           {
@@ -194,13 +205,21 @@ const Actions = ({ onCancel, onDelete, task }: {
         <Icon name="again" />Run again
       </a>
     )}
-    {task.status !== "completed" ? null : <a class="button" href={href(`/new?after=${task.uuid}`)}>Continue</a>}
-    {task.status !== "interrupted"
+    {task.status !== "completed" || task.request != null
       ? null
+      : <a class="button" href={href(`/new?after=${task.uuid}`)}>Continue</a>}
+    {isTerminal(task)
+      ? <button type="button" class="button danger" onClick={onDelete}>Delete…</button>
       : <button type="button" class="button danger" onClick={onCancel}>Cancel…</button>}
-    {isTerminal(task) ? <button type="button" class="button danger" onClick={onDelete}>Delete…</button> : null}
   </>
 )
+
+/** Characters of the request in the title of the tab. */
+const maxTitle = 60
+
+/** The name of the tab: the status, and what was asked. */
+const titleOf = (task: Task): string =>
+  `${wordOf(task.status)}: ${askOf(task.request, maxTitle) || `Task ${shortId(task.uuid)}`}`
 
 export const TaskScreen = ({ uuid }: { readonly uuid: string }) => {
   const live = useMemo(() => followTask(uuid), [uuid])
@@ -212,7 +231,7 @@ export const TaskScreen = ({ uuid }: { readonly uuid: string }) => {
   const refused = polled.data === undefined ? refusal(polled.error) : undefined
   return (
     <Screen
-      title={`Task ${shortId(uuid)}`}
+      title={polled.data === undefined ? `Task ${shortId(uuid)}` : titleOf(polled.data)}
       heading={
         <>
           Task <code title={uuid}>{shortId(uuid)}</code>

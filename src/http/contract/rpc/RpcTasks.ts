@@ -6,8 +6,8 @@ import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { JsonValue } from "../../../domain/json/OpaqueJson.ts"
 import * as TaskErrors from "../../../domain/TaskErrors.ts"
-import type { CreateTaskBody } from "../../../domain/TaskRequest.ts"
-import type { RerunBody } from "../../../domain/TaskRerun.ts"
+import type { InternalCreateTaskBody } from "../../../domain/TaskRequest.ts"
+import type { InternalRerunBody } from "../../../domain/TaskRerun.ts"
 import * as Tasks from "../TaskSchemas.ts"
 import { InvalidRequest, refusals, RpcAuthorization, Unavailable } from "./RpcErrors.ts"
 
@@ -52,13 +52,18 @@ const taskErrors = [Unavailable, TaskErrors.TaskNotFound, TaskErrors.TaskBelongs
 
 export class TasksRpc extends RpcGroup.make(
   Rpc.make("Tasks.create", {
-    payload: { ...onBehalf, ...withUserToken, ...retryable, task: bodyOf<typeof CreateTaskBody>() },
+    payload: { ...onBehalf, ...withUserToken, ...retryable, task: bodyOf<typeof InternalCreateTaskBody>() },
     success: Tasks.CreatedTaskView,
     error: Schema.Union([InvalidRequest, Unavailable, TaskErrors.TooManyActiveTasks, TaskErrors.IdempotencyKeyReused])
   }),
   /** Creates a task with the request of another, some fields of it replaced. */
   Rpc.make("Tasks.rerun", {
-    payload: { ...ofOneTask, ...withUserToken, ...retryable, body: Schema.optionalKey(bodyOf<typeof RerunBody>()) },
+    payload: {
+      ...ofOneTask,
+      ...withUserToken,
+      ...retryable,
+      body: Schema.optionalKey(bodyOf<typeof InternalRerunBody>())
+    },
     success: Tasks.CreatedTaskView,
     error: Schema.Union([
       ...taskErrors,

@@ -1,19 +1,24 @@
 /** The JSON bodies of REST and RPC, except those of extensions. */
-import { identity } from "effect"
-import { CoreEvent, toReport } from "../../../domain/CoreProtocol.ts"
+import { Effect, identity, type Result } from "effect"
+import { CoreEvent, type CoreReport, CoreReports, toReport } from "../../../domain/CoreProtocol.ts"
 import * as JsonShape from "../../../domain/json/Shape.ts"
+import { Kind } from "../../../domain/json/tables.ts"
 import * as Limits from "../../../domain/Limits.ts"
-import { CreateTaskBody, toCreateTask } from "../../../domain/TaskRequest.ts"
-import { RerunBody, toOverrides } from "../../../domain/TaskRerun.ts"
+import { CreateTaskBody, InternalCreateTaskBody, toCreateTask } from "../../../domain/TaskRequest.ts"
+import { InternalRerunBody, RerunBody, toOverrides } from "../../../domain/TaskRerun.ts"
 import { toToolResults } from "../../../domain/ToolCall.ts"
 import type { TurnReport } from "../../../services/store/TurnReport.ts"
+import { invalid, type ValidationFailed } from "../../contract/Errors.ts"
 import { CancelBody, RedeliverBody, ToolResultsBody } from "../../contract/TaskSchemas.ts"
 import { RevokeBody, TokenBody } from "../../contract/TokenSchemas.ts"
-import { kind } from "./JsonBody.ts"
+import { type BodyKind, kind } from "./JsonBody.ts"
 
 export const createTask = kind(CreateTaskBody, { to: toCreateTask })
-
 export const rerunTask = kind(RerunBody, { whenEmpty: {}, to: toOverrides })
+
+/** The same from an internal caller, on behalf of a user. */
+export const internalCreateTask: typeof createTask = kind(InternalCreateTaskBody, { to: toCreateTask })
+export const internalRerunTask: typeof rerunTask = kind(InternalRerunBody, { whenEmpty: {}, to: toOverrides })
 
 export const toolResults = kind(ToolResultsBody, { to: ({ results }) => toToolResults(results) })
 
@@ -33,6 +38,40 @@ export const coreEvent = (report: TurnReport | undefined) =>
       JsonShape.merge(shape, JsonShape.object(report === undefined ? envelope : { ...envelope, turn: report.shape })),
     to: (event, body) => toReport(event, report && body && (() => report.read(body.found.field("turn"), body.bytes)))
   })
+
+/** One event, or several of any runs, each with what became of it. */
+export type CoreEvents = { readonly event: CoreReport } | { readonly isTooLarge: true } | {
+  readonly events: ReadonlyArray<
+    { readonly found: JsonShape.Found; readonly outcome: Result.Result<CoreReport, ValidationFailed> }
+  >
+}
+
+const tooManyEvents = invalid("events", `Must not have more than ${Limits.batchedEvents} items`)
+
+export const coreEvents = (report: TurnReport | undefined): BodyKind<CoreEvents> => {
+  const one = coreEvent(report)
+  return {
+    ...one,
+    schema: CoreReports,
+    whenEmpty: undefined,
+    shape: JsonShape.merge(
+      one.shape,
+      JsonShape.object({ events: JsonShape.array(one.shape, Limits.batchedEvents) })
+    ),
+    decode: Effect.fnUntraced(function*(found, bytes) {
+      const events = found.field("events")
+      if (events?.kind !== Kind.array) return { event: yield* one.decode(found, bytes) }
+      if (bytes.length > Limits.batchedEventBytes) return { isTooLarge: true }
+      if (events.isTooLong) return yield* tooManyEvents
+      return {
+        events: yield* Effect.forEach(
+          events.members as ReadonlyArray<JsonShape.Found>,
+          (member) => Effect.map(Effect.result(one.decode(member, bytes)), (outcome) => ({ found: member, outcome }))
+        )
+      }
+    })
+  }
+}
 
 export const revokeTokens = kind(RevokeBody, { to: identity })
 

@@ -6,10 +6,15 @@ import type { Unauthorized } from "../../contract/Errors.ts"
 import { CoreRpc } from "../../contract/rpc/Rpc.ts"
 import { InternalFailure, RpcAuthorization } from "../../contract/rpc/RpcErrors.ts"
 import * as Defects from "../../Defects.ts"
-import { bearerOf, isOneOf, makeRefuse, type ServiceTokens } from "../Authorization.ts"
+import { bearerOf, indexIn, isOneOf, makeRefuse, type ServiceTokens } from "../Authorization.ts"
 
-/** Whether the token of a request grants a call, given by its tag. */
-export type Grants = (tag: string) => boolean
+/** What the token of a request grants. */
+export interface Grants {
+  /** Whether it grants a call, given by its tag. */
+  readonly has: (tag: string) => boolean
+  /** The name of an internal token. */
+  readonly name: string
+}
 
 /** The token of a request holds for all its calls, or for those of its WebSocket. */
 export class RpcAccess extends Context.Service<RpcAccess, {
@@ -31,7 +36,7 @@ const layerFaults = Layer.succeed(
   )
 )
 
-export const layer = ({ coreEventTokens, internalTokens }: Omit<ServiceTokens, "readTokens">) =>
+export const layer = ({ coreEventTokens, internalTokenNames, internalTokens }: Omit<ServiceTokens, "readTokens">) =>
   Layer.merge(
     layerFaults,
     Layer.effect(
@@ -40,9 +45,13 @@ export const layer = ({ coreEventTokens, internalTokens }: Omit<ServiceTokens, "
         grantsOf: (request) => {
           const credential = bearerOf(request)
           const isOfCore = isOneOf(coreEventTokens, credential)
-          const isInternal = isOneOf(internalTokens, credential)
+          const name = internalTokenNames[indexIn(internalTokens, credential)]
+          const isInternal = name !== undefined
           return isOfCore || isInternal
-            ? Effect.succeed((tag) => CoreRpc.requests.has(tag) ? isOfCore : isInternal)
+            ? Effect.succeed({
+              has: (tag: string) => CoreRpc.requests.has(tag) ? isOfCore : isInternal,
+              name: name ?? ""
+            })
             : refuse(credential)
         }
       }))

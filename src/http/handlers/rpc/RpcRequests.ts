@@ -1,6 +1,7 @@
 /** The user of a call of the internal interface, checked as strictly as the claims of a token. */
 import { Effect, Redacted } from "effect"
 import { Digest } from "effect/crypto"
+import { Headers } from "effect/http"
 import { type Caller, isName, type Principal } from "../../../domain/Principal.ts"
 import { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
 import type { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
@@ -10,6 +11,14 @@ import { InvalidRequest, Unavailable } from "../../contract/rpc/RpcErrors.ts"
 import { type BodyKind, bytesOf, decodeBytes } from "../body/JsonBody.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
+
+const callerHeader = "x-caller"
+
+/** Headers that tell a handler whose token a call has. */
+export const headersOf = (caller: string) => Headers.fromRecordUnsafe({ [callerHeader]: caller })
+
+/** Who changes a task or revokes a token by a call. */
+export const actorOf = (headers: Headers.Headers) => `rpc:${headers[callerHeader] ?? ""}`
 
 export const asInvalidRequest = ({ errors, message }: Errors.ValidationFailed) =>
   new InvalidRequest({ message, errors })

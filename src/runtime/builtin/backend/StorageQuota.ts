@@ -1,6 +1,6 @@
 /**
  * Limits of the built-in storage: bytes per user, and free bytes of the disk. The total of a user is in one small file, so it
- * survives restarts. Incomplete uploads are added to it when they are complete; until then all of a user's uploads together
+ * survives restarts. Processes that share the directory read it anew for each complete file. Incomplete uploads are added to it when they are complete; until then all of a user's uploads together
  * may take up to another quota. Processes that share the directory do not see each other's incomplete uploads.
  */
 import { Effect, Schema } from "effect"
@@ -101,6 +101,8 @@ export const make = ({ directory, freeBytes, userBytes }: QuotaOptions) => {
         return checkDisk
       },
       keep: Effect.suspend(() => {
+        // Another process that shares the directory may have stored a file since.
+        usage.stored = load(user)
         if (usage.stored + size > userBytes) return Effect.fail(full)
         usage.stored += size
         save(user, usage)

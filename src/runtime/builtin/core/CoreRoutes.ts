@@ -1,5 +1,5 @@
 /** The HTTP routes of the built-in core, which reports its events over HTTP. */
-import { Effect, type Redacted } from "effect"
+import { Duration, Effect, type Redacted } from "effect"
 import { HttpClient, HttpClientRequest, HttpRouter, HttpServerResponse } from "effect/http"
 import { StartRun } from "../../../domain/CoreProtocol.ts"
 import { isOneOf } from "../../../http/handlers/Authorization.ts"
@@ -19,6 +19,8 @@ export interface CoreOptions {
   readonly tokens: ReadonlyArray<Redacted.Redacted>
   /** The only origin to which events and their token are sent; undefined allows any port of loopback. */
   readonly eventsOrigin: string | undefined
+  /** The runs that work at a time. Others are answered with 429. */
+  readonly maxRuns: number
 }
 
 const isLoopback = ({ hostname }: URL) => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
@@ -65,7 +67,17 @@ const readRun = HttpHelpers.read(StartRun)
 export const layer = (options: CoreOptions) =>
   HttpRouter.use(Effect.fnUntraced(function*(router) {
     const backend = yield* BackendClient.make(options.backendUrl)
-    const core = yield* BuiltinCore.make({ backend, report: makeReport(options, yield* HttpClient.HttpClient) })
+    const { maxRuns } = options
+    const core = yield* BuiltinCore.make({
+      backend,
+      maxRuns,
+      report: makeReport(options, yield* HttpClient.HttpClient)
+    })
+    const busy = HttpServerResponse.setHeader(
+      HttpHelpers.respond(429, { message: `The core has ${maxRuns} runs, which is its limit (MODEL_RUNS)` }),
+      "retry-after",
+      String(Duration.toSeconds(BuiltinCore.retryAfter))
+    )
 
     const start = Effect.gen(function*() {
       const run = yield* readRun
@@ -73,8 +85,7 @@ export const layer = (options: CoreOptions) =>
         const message = "Must be a URL of the service, as the core knows it by PUBLIC_URL"
         return HttpHelpers.respond(422, { message, errors: { events_url: [message] } })
       }
-      yield* core.start(run)
-      return HttpHelpers.respond(202, { silence_seconds: silenceSeconds })
+      return (yield* core.start(run)) ? HttpHelpers.respond(202, { silence_seconds: silenceSeconds }) : busy
     })
 
     const stop = Effect.gen(function*() {

@@ -4,7 +4,7 @@ import * as Routes from "../../../http/a2a/Routes.ts"
 import { A2aSettings } from "../../../http/a2a/Settings.ts"
 import type { ExtensionRoutes } from "../../../http/ExtensionRoutes.ts"
 import { FacadeSettings, settings } from "../../../http/facades/Settings.ts"
-import { Contexts, tables } from "../../../services/a2a/Contexts.ts"
+import { Contexts, tables, userData } from "../../../services/a2a/Contexts.ts"
 import { EngineSettings, type Extension } from "../../Extension.ts"
 
 const routes: ExtensionRoutes = {
@@ -39,5 +39,6 @@ export const extension: Extension = {
     }
   },
   routes,
-  tables
+  tables,
+  userData
 }

@@ -1,5 +1,5 @@
 /** Calls of the operator interface with their flags, for the commands of operators. */
-import { Effect, Option, type Redacted, Schema } from "effect"
+import { Console, Effect, Option, type Redacted, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { rootCauseMessage } from "../../../services/telemetry/RootCause.ts"
 import { optionalInt, optionalText } from "../../cli/Flags.ts"
@@ -16,9 +16,8 @@ const queryOf = (parameters: Parameters) => {
   return query.size === 0 ? "" : `?${query}`
 }
 
-const call = Effect.fnUntraced(function*<View extends Schema.ConstraintDecoder<unknown>>(
+const send = Effect.fnUntraced(function*(
   given: Option.Option<Redacted.Redacted>,
-  view: View,
   request: (address: string) => HttpClientRequest.HttpClientRequest,
   path: string
 ) {
@@ -28,11 +27,35 @@ const call = Effect.fnUntraced(function*<View extends Schema.ConstraintDecoder<u
     failed(`Request to the service at ${Addresses.shown(url)} failed: ${rootCauseMessage(error)}`)
   )
   const response = yield* HttpClient.execute(
-    HttpClientRequest.bearerToken(request(`${url}/internal/operator${path}`), token)
+    HttpClientRequest.bearerToken(request(`${url}/internal/operator${path}`), token).pipe(
+      HttpClientRequest.setHeader("x-via", "cli")
+    )
   ).pipe(broken)
-  if (response.status < 300) return yield* broken(HttpClientResponse.schemaBodyJson(view)(response))
+  if (response.status < 300) return { response, broken }
   const { message } = yield* broken(HttpClientResponse.schemaBodyJson(Refusal)(response))
   return yield* failed(message)
+})
+
+const call = Effect.fnUntraced(function*<View extends Schema.ConstraintDecoder<unknown>>(
+  given: Option.Option<Redacted.Redacted>,
+  view: View,
+  request: (address: string) => HttpClientRequest.HttpClientRequest,
+  path: string
+) {
+  const { broken, response } = yield* send(given, request, path)
+  return yield* broken(HttpClientResponse.schemaBodyJson(view)(response))
+}, Effect.provide(FetchHttpClient.layer))
+
+/** Prints the lines of a response as they arrive. */
+export const writeLines = Effect.fnUntraced(function*(given: Option.Option<Redacted.Redacted>, path: string) {
+  const { broken, response } = yield* send(given, HttpClientRequest.get, path)
+  let last = ""
+  const lines = response.stream.pipe(Stream.decodeText, Stream.splitLines)
+  yield* broken(Stream.runForEach(lines, (line) => {
+    last = line
+    return Console.log(line)
+  }))
+  if (!last.startsWith(`{"type":"end"`)) return yield* failed("The export is not whole: it ended early")
 }, Effect.provide(FetchHttpClient.layer))
 
 export const get = <View extends Schema.ConstraintDecoder<unknown>>(
@@ -48,6 +71,13 @@ export const post = <View extends Schema.ConstraintDecoder<unknown>>(
   path: string,
   body: object = {}
 ) => call(token, view, (address) => HttpClientRequest.post(address).pipe(HttpClientRequest.bodyJsonUnsafe(body)), path)
+
+export const put = <View extends Schema.ConstraintDecoder<unknown>>(
+  token: Option.Option<Redacted.Redacted>,
+  view: View,
+  path: string,
+  body: object
+) => call(token, view, (address) => HttpClientRequest.put(address).pipe(HttpClientRequest.bodyJsonUnsafe(body)), path)
 
 export const limit = optionalInt("limit", "Rows (default: 50; at most 200)")
 export const range = {

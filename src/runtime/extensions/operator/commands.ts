@@ -3,8 +3,10 @@ import { Command } from "effect/cli"
 import * as Views from "../../../http/operator/OperatorSchemas.ts"
 import { optionalInt } from "../../cli/Flags.ts"
 import { described, internalToken, printResult } from "../../cli/Root.ts"
+import { actionCommands } from "./ActionCommands.ts"
 import { get, limit, page, range, withNext } from "./OperatorCall.ts"
 import { groups } from "./OperatorGroups.ts"
+import { queue } from "./QueueCommands.ts"
 
 const overview = Command.make(
   "overview",
@@ -12,10 +14,14 @@ const overview = Command.make(
   ({ internalToken }) =>
     printResult(
       get(internalToken, Views.OverviewView, "/overview"),
-      ({ alerts, deliveries, last_hour: lastHour, live, next_deadline: next, nodes, unowned }, { age, fields, text }) =>
+      (
+        { alerts, deliveries, last_hour: lastHour, live, next_deadline: next, nodes, operators, queue, unowned },
+        { age, fields, text }
+      ) =>
         [
           fields([
             ["live tasks", `${live.pending} pending, ${live.processing} processing, ${live.interrupted} interrupted`],
+            ["queue", `${queue.running} running, ${queue.waiting} waiting`],
             ["next deadline", age(next)],
             [
               "last hour",
@@ -23,6 +29,7 @@ const overview = Command.make(
             ],
             ["webhooks", `${deliveries.pending} pending, ${deliveries.failed} failed in the last hour`],
             ["nodes", String(nodes)],
+            ["operators", operators.map(({ name, role }) => role === "full" ? name : `${name} (reads)`).join(", ")],
             ["shards", unowned === 0 ? null : `${unowned} have no owner`]
           ]),
           ...alerts.map(({ message }) => text(`Alert: ${message}`))
@@ -128,5 +135,7 @@ export const commands = [
   stuck.pipe(described("List the tasks without progress (for operators)", "stuck --limit 20")),
   clocks.pipe(described("List the next deadlines and unconfirmed stops (for operators)", "clocks --limit 20")),
   revocations.pipe(described("List the revoked tokens, newest first (for operators)", "revocations")),
-  ...groups
+  queue,
+  ...groups,
+  ...actionCommands
 ] as const

@@ -5,24 +5,33 @@ import * as Operator from "../../../http/operator/Operator.ts"
 import { errorCodes, OperatorApi, OperatorGroup } from "../../../http/operator/OperatorApi.ts"
 import * as OperatorAuthorization from "../../../http/operator/OperatorAuthorization.ts"
 import { securitySchemes } from "../../../http/operator/OperatorDocs.ts"
+import { ShowsContent } from "../../../http/operator/OperatorSettings.ts"
+import * as Audit from "../../../services/operator/Audit.ts"
+import { BulkActions } from "../../../services/operator/Bulk.ts"
+import * as BulkRunner from "../../../services/operator/BulkRunner.ts"
+import { BulkStore } from "../../../services/operator/BulkStore.ts"
 import * as History from "../../../services/operator/History.ts"
 import * as HistorySql from "../../../services/operator/HistorySql.ts"
 import { Operators } from "../../../services/operator/Operators.ts"
-import { OperatorSessions } from "../../../services/operator/OperatorSessions.ts"
+import { named, OperatorSessions } from "../../../services/operator/OperatorSessions.ts"
 import * as OperatorStoreSql from "../../../services/operator/OperatorStoreSql.ts"
-import { tables } from "../../../services/operator/OperatorTables.ts"
+import { onRevoked, tables, userData } from "../../../services/operator/OperatorTables.ts"
 import * as StoredBytes from "../../../services/operator/StoredBytes.ts"
 import * as StoredBytesSql from "../../../services/operator/StoredBytesSql.ts"
+import { UserRecords } from "../../../services/operator/UserRecords.ts"
 import {
   duration,
+  names,
   optional,
   parsed,
   type Reader,
   setting,
+  tokenNames,
   tokensOrNone,
   type Values
 } from "../../../services/settings/Setting.ts"
 import { EngineSettings, type Extension, OwnConnections } from "../../Extension.ts"
+import * as FreshTokens from "../../FreshTokens.ts"
 
 const bytesOrOff: Reader<number | undefined> = parsed((text) => {
   if (text === "off") return undefined
@@ -37,6 +46,16 @@ export const settings = {
     default: "",
     meaning: "list of bearer tokens that may read the operator interface and the metrics, and change nothing",
     secret: "tokens"
+  }),
+  readTokenNames: setting(names, {
+    name: "OPERATOR_READ_TOKEN_NAMES",
+    default: "",
+    meaning: "names of those who have `OPERATOR_READ_TOKENS`, in their order (else `token-1`, …)"
+  }),
+  auditRetention: duration(Duration.days(1), Duration.days(3650), "must be between 1 day and 3650 days", {
+    name: "AUDIT_RETENTION",
+    default: "400 days",
+    meaning: "how long the audit keeps what operators did, and who canceled, revoked and erased by RPC"
   }),
   // The content is what users wrote, so by default only a development service shows it.
   showsContent: setting(Config.Boolean, {
@@ -65,11 +84,15 @@ export const settings = {
 }
 
 /** The tokens and sessions of operators. */
-const layerTokens = ({ readTokens, secureCookie, session }: Values<typeof settings>) =>
+const layerTokens = ({ readTokenNames, readTokens, secureCookie, session }: Values<typeof settings>) =>
   Layer.unwrap(
-    Effect.map(EngineSettings, ({ internalTokens, isProduction, publicUrl }) =>
+    Effect.map(EngineSettings, ({ internalTokenNames, internalTokens, isProduction, publicUrl }) =>
       Layer.merge(
-        OperatorSessions.layer({ full: internalTokens, read: readTokens, lifetime: session }),
+        OperatorSessions.layer({
+          full: named(internalTokens, internalTokenNames),
+          read: named(readTokens, tokenNames(readTokenNames, readTokens.length)),
+          lifetime: session
+        }),
         Layer.succeed(
           OperatorAuthorization.HasSecureCookie,
           secureCookie ?? (isProduction || publicUrl.startsWith("https:"))
@@ -78,7 +101,8 @@ const layerTokens = ({ readTokens, secureCookie, session }: Values<typeof settin
   )
 
 const layer = (
-  { showsContent, storedBytes }: Values<typeof settings>,
+  { auditRetention, showsContent, storedBytes }: Values<typeof settings>,
+  freshTokens: Values<typeof FreshTokens.settings>,
   ofOperators: ReturnType<typeof layerTokens>,
   counts: ReturnType<typeof StoredBytes.make>
 ) =>
@@ -86,18 +110,27 @@ const layer = (
     const connections = (yield* OwnConnections).layer(2)
     return Layer.mergeAll(
       Layer.provide(HttpApiBuilder.layer(OperatorApi), Operator.layer),
+      BulkRunner.layer,
+      Audit.layerRetention(auditRetention),
       OperatorAuthorization.layerSessions,
       Layer.provide(History.layerRecorder, HistorySql.layer),
       Layer.provide(counts.layerWorker, StoredBytesSql.layer),
       // Without a limit nothing is counted unless someone asks.
       storedBytes === undefined ? Layer.empty : StoredBytesSql.layerPending
     ).pipe(
-      Layer.provide([Operators.layer, OperatorAuthorization.layer]),
+      Layer.provide([
+        Operators.layer,
+        OperatorAuthorization.layer,
+        BulkActions.layer,
+        // Exports wait for slow readers, and so have the connections of operators.
+        Layer.provide(UserRecords.layer, [StoredBytesSql.layer, connections])
+      ]),
+      Layer.provide([Audit.Audit.layer, BulkStore.layer, FreshTokens.layer(freshTokens)]),
       Layer.provide([
         Layer.provide(OperatorStoreSql.layer, connections),
         ofOperators,
         counts.layer,
-        Layer.succeed(Operator.ShowsContent, showsContent)
+        Layer.succeed(ShowsContent, showsContent)
       ])
     )
   }))
@@ -109,11 +142,12 @@ export const extension: Extension = {
     const ofOperators = layerTokens(values)
     const counts = StoredBytes.make(values.storedBytes)
     return {
-      layer: layer(values, ofOperators, counts),
+      layer: layer(values, read(FreshTokens.settings), ofOperators, counts),
       createLimits: counts.limits,
       gaugeHook: counts.ask,
-      operators: Layer.provide(OperatorAuthorization.layer, ofOperators),
-      readTokens: values.readTokens
+      operators: Layer.provide(OperatorAuthorization.layer, [ofOperators, Audit.Audit.layer]),
+      readTokens: values.readTokens,
+      readTokenNames: tokenNames(values.readTokenNames, values.readTokens.length)
     }
   },
   routes: {
@@ -123,5 +157,7 @@ export const extension: Extension = {
     sameOrigin: ["/internal/operator"],
     documented: { group: OperatorGroup, securitySchemes }
   },
-  tables
+  tables,
+  userData,
+  onRevoked
 }

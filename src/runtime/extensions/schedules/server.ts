@@ -1,5 +1,5 @@
 /** Schedules, and how they join the service. */
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperatorSchedulesApi, OperatorSchedulesGroup } from "../../../http/schedules/OperatorSchedulesApi.ts"
 import * as OperatorHandlers from "../../../http/schedules/OperatorSchedulesHandlers.ts"
@@ -9,56 +9,30 @@ import * as Handlers from "../../../http/schedules/SchedulesHandlers.ts"
 import { SchedulesRpc } from "../../../http/schedules/SchedulesRpc.ts"
 import * as RpcHandlers from "../../../http/schedules/SchedulesRpcHandlers.ts"
 import { Firing } from "../../../services/schedules/Firing.ts"
-import * as RunTokens from "../../../services/schedules/RunTokens.ts"
+import { RunTokens } from "../../../services/schedules/RunTokens.ts"
 import * as ScheduleLink from "../../../services/schedules/ScheduleLink.ts"
 import { Schedules } from "../../../services/schedules/Schedules.ts"
 import * as SchedulesSql from "../../../services/schedules/SchedulesSql.ts"
 import * as ScheduleTables from "../../../services/schedules/ScheduleTables.ts"
 import { ScheduleWake } from "../../../services/schedules/ScheduleWake.ts"
 import { TaskBodies } from "../../../services/schedules/TaskBodies.ts"
-import { optional, secrets, setting, tokenSecrets, url, type Values } from "../../../services/settings/Setting.ts"
-import { EngineSettings, type Extension, OwnConnections } from "../../Extension.ts"
-import * as UndiciTransport from "../../node/UndiciTransport.ts"
+import type { Values } from "../../../services/settings/Setting.ts"
+import { type Extension, OwnConnections } from "../../Extension.ts"
+import * as FreshTokens from "../../FreshTokens.ts"
 
-export const settings = {
-  tokenUrl: optional(url, {
-    name: "TOKEN_URL",
-    unset: "unset; an embedded service with its own key mints tokens",
-    meaning: "where schedules get a fresh token of their user: `POST {sub, schedule_id}` answers `{token}`"
-  }),
-  tokenUrlTokens: setting(secrets, {
-    name: "TOKEN_URL_TOKEN",
-    default: "",
-    meaning: "list of bearer tokens for `TOKEN_URL`: the first that it does not answer with 401 or 403 is sent",
-    secret: tokenSecrets
-  })
-}
+/** One instance for REST and RPC, which also fires. */
+const layerServices = (values: Values<typeof FreshTokens.settings>) =>
+  Layer.merge(Schedules.layer, Layer.effectDiscard(Firing)).pipe(
+    Layer.provide(Firing.layer),
+    Layer.provideMerge(SchedulesSql.layer),
+    Layer.provide([
+      ScheduleWake.layer,
+      Layer.provide(RunTokens.layer, FreshTokens.layer(values)),
+      Layer.succeed(TaskBodies, ScheduleBodies.taskBodies)
+    ])
+  )
 
-const sourceOf = Effect.fnUntraced(function*({ tokenUrl, tokenUrlTokens }: Values<typeof settings>) {
-  if (tokenUrl !== undefined) return yield* RunTokens.fromUrl(tokenUrl, tokenUrlTokens)
-  const { mintToken } = yield* EngineSettings
-  if (mintToken === undefined) return undefined
-  const mint: RunTokens.Source = (sub) => Effect.map(mintToken(sub), Redacted.make)
-  return mint
-})
-
-/** One instance for REST and RPC, which also fires. The connections to `TOKEN_URL` are its own. */
-const layerServices = (values: Values<typeof settings>) =>
-  Layer.unwrap(Effect.map(
-    sourceOf(values),
-    (source) =>
-      Layer.merge(Schedules.layer, Layer.effectDiscard(Firing)).pipe(
-        Layer.provide(Firing.layer),
-        Layer.provideMerge(SchedulesSql.layer),
-        Layer.provide([
-          ScheduleWake.layer,
-          RunTokens.RunTokens.layer(source),
-          Layer.succeed(TaskBodies, ScheduleBodies.taskBodies)
-        ])
-      )
-  )).pipe(Layer.provide(Layer.fresh(UndiciTransport.layer)))
-
-const load = (values: Values<typeof settings>) => {
+const load = (values: Values<typeof FreshTokens.settings>) => {
   const services = layerServices(values)
   return {
     upstreams: values.tokenUrl === undefined ? [] : [{ name: "tokens of schedules", url: values.tokenUrl }],
@@ -74,8 +48,8 @@ const load = (values: Values<typeof settings>) => {
 }
 
 export const extension: Extension = {
-  settings,
-  load: (read) => load(read(settings)),
+  settings: {},
+  load: (read) => load(read(FreshTokens.settings)),
   routes: {
     errorCodes,
     routes: [...Object.values(SchedulesGroup.endpoints), ...Object.values(OperatorSchedulesGroup.endpoints)],
@@ -90,5 +64,6 @@ export const extension: Extension = {
     rpc: SchedulesRpc
   },
   tables: ScheduleTables.tables,
+  userData: ScheduleTables.userData,
   onRevoked: ScheduleTables.onRevoked
 }

@@ -67,5 +67,6 @@ export const extension: Extension = {
     rpc: UsageRpc
   },
   tables: UsageSql.tables,
+  userData: UsageSql.userData,
   turnReport
 }

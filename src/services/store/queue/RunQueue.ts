@@ -14,8 +14,7 @@ export const resumedClass = 10
 /** Microseconds without an admission of its class after which the first run of a class rises by one class, so that nothing starves. */
 export const risesAfter = 60_000_000
 
-/** Places are counted up to this: it means at least so many. */
-export const maxPosition = 1000
+export { maxPosition } from "../../../domain/WaitingOn.ts"
 
 /** Assistants that are listed: those with most waiting. */
 export const listedAssistants = 200

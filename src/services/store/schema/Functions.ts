@@ -53,13 +53,15 @@ const createTasks = `CREATE FUNCTION create_tasks(
   p_request text[], p_user_token text[], p_callback_secret text[], p_metadata jsonb[], p_max_active integer[],
   p_key text[], p_fingerprint text[], p_key_expires_at timestamptz[],
   ${given.map(({ name, type }) => `p_${name} ${type}[] DEFAULT NULL`).join(", ")},
-  p_waits boolean[] DEFAULT NULL, p_core_runs integer[] DEFAULT NULL, p_assistant_runs integer[] DEFAULT NULL
-) RETURNS TABLE (outcome text, task_uuid uuid, room text) ${byIndex} AS $$
+  p_waits boolean[] DEFAULT NULL, p_core_runs integer[] DEFAULT NULL, p_assistant_runs integer[] DEFAULT NULL,
+  p_spared integer[] DEFAULT NULL
+) RETURNS TABLE (outcome text, task_uuid uuid, room text, maximum integer) ${byIndex} AS $$
 #variable_conflict use_column
 DECLARE
   outcomes text[];
   uuids uuid[] := p_uuid;
   counts integer[];
+  maxima integer[];
   active integer;
   claims uuid[];
   fingerprints text[];
@@ -83,10 +85,13 @@ BEGIN
       ) AS claimed ON true
     ) AS known;
   END IF;
+  -- Few users have a limit of their own, and the table is mostly empty.
+  SELECT array_agg(coalesce((SELECT max_active_tasks FROM user_limits u WHERE u.sub = p_sub[n]), p_max_active[n]) ORDER BY n)
+  INTO maxima FROM generate_subscripts(p_uuid, 1) AS n;
   -- Once for each user with a row that is no replay: entries of ended tasks, which a long transaction keeps, make a count slow.
   SELECT array_agg(CASE WHEN coalesce(firsts[n] = n, firsts IS NULL AND p_sub[n] IS DISTINCT FROM p_sub[n - 1]) THEN (
       SELECT count(*) FROM (
-        SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT p_max_active[n]
+        SELECT FROM tasks WHERE sub = p_sub[n] AND ${notEnded} LIMIT maxima[n]
       ) AS found
     ) END ORDER BY n)
   INTO counts FROM generate_subscripts(p_uuid, 1) AS n;
@@ -103,7 +108,7 @@ BEGIN
         WHEN outcomes[leader] <> 'created' THEN outcomes[leader]
         WHEN p_fingerprint[leader] = p_fingerprint[n] THEN 'replayed'
         ELSE 'key_reused' END;
-    ELSIF active >= p_max_active[n] THEN
+    ELSIF active >= maxima[n] - coalesce(p_spared[n], 0) THEN
       outcomes[n] := 'too_many_active_tasks';
     ELSE
       outcomes[n] := 'created';
@@ -154,7 +159,7 @@ BEGIN
     FROM generate_subscripts(p_uuid, 1) AS n CROSS JOIN LATERAL jsonb_each_text(p_metadata[n])
     WHERE outcomes[n] = 'created';
   END IF;
-  RETURN QUERY SELECT outcomes[n], uuids[n], rooms[n] FROM generate_subscripts(p_uuid, 1) AS n ORDER BY n;
+  RETURN QUERY SELECT outcomes[n], uuids[n], rooms[n], maxima[n] FROM generate_subscripts(p_uuid, 1) AS n ORDER BY n;
 END $$`
 
 const applied = "generate_subscripts(p_uuid, 1) AS n WHERE outcomes[n] = 'Applied'"
@@ -194,7 +199,7 @@ const commitTasks = `CREATE FUNCTION commit_tasks(
   p_uuid uuid[], p_run_id uuid[], p_core_event_id text[], p_at timestamptz[], p_type text[], p_records_acceptance boolean[],
   p_error text[], p_pending_tool_calls text[], p_turn text[], p_report text[], p_core_state text[],
   p_new_run_id uuid[], p_tool_results text[], p_user_token text[], p_token_id text[], p_token_issued_at timestamptz[],
-  p_key text[], p_fingerprint text[], p_waits boolean[] DEFAULT NULL
+  p_key text[], p_fingerprint text[], p_waits boolean[] DEFAULT NULL, p_actor text[] DEFAULT NULL
 ) RETURNS TABLE (outcome text, head tasks, has_first boolean) ${byIndex} AS $$
 #variable_conflict use_column
 DECLARE
@@ -357,10 +362,11 @@ BEGIN
   ) AS answered ORDER BY n;
 
   IF 'Applied' = ANY (outcomes) THEN
-    INSERT INTO task_events (task_uuid, revision, type, status, occurred_at, core_event_id, report)
-    SELECT p_uuid[n], revisions[n] - 1, '${first}', '${processing}', p_at[n], NULL, NULL FROM ${applied} AND firsts[n]
+    INSERT INTO task_events (task_uuid, revision, type, status, occurred_at, core_event_id, report, actor)
+    SELECT p_uuid[n], revisions[n] - 1, '${first}', '${processing}', p_at[n], NULL, NULL, NULL FROM ${applied} AND firsts[n]
     UNION ALL
-    SELECT p_uuid[n], revisions[n], p_type[n], targets[n], p_at[n], p_core_event_id[n], p_report[n]::jsonb FROM ${applied};
+    SELECT p_uuid[n], revisions[n], p_type[n], targets[n], p_at[n], p_core_event_id[n], p_report[n]::jsonb, p_actor[n]
+    FROM ${applied};
   END IF;
 END $$`
 

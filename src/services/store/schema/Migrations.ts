@@ -7,6 +7,7 @@ import { SqlClient, SqlError } from "effect/sql"
 import { query } from "../sql/Queries.ts"
 import { statements } from "./0001_schema.ts"
 import { statements as queue } from "./0002_queue.ts"
+import { statements as actors } from "./0003_actors.ts"
 import { functions } from "./Functions.ts"
 
 /** The tables of the core or of an extension. */
@@ -29,7 +30,7 @@ export interface Tables {
  * takes the strongest locks that it needs, so that one that has to wait gives up before it builds anything, and `tasks` before other
  * tables: statements of nodes lock it first.
  */
-const core: Tables = { name: "core", migrations: [statements, queue], functions }
+const core: Tables = { name: "core", migrations: [statements, queue, actors], functions }
 
 const triggerPrefix = "async_task_service_"
 const triggerOf = (extension: string) => triggerPrefix + extension

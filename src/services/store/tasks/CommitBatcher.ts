@@ -77,7 +77,8 @@ const statement = makeStatement<Event, typeof Outcome>(
     token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
     key: { oid: text, of: ({ claim }) => claim?.key },
     fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
-    waits: { oid: bool, of: ({ waits }) => waits }
+    waits: { oid: bool, of: ({ waits }) => waits },
+    actor: { oid: text, of: ({ change }) => change.actor }
   }
 )
 

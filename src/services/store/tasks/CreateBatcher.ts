@@ -14,7 +14,9 @@ import type { IdempotencyClaim, NewTask, QueueEntry } from "./TaskWrites.ts"
 const Outcome = Schema.Struct({
   outcome: Schema.Literals(["created", "replayed", "key_reused", "too_many_active_tasks"]),
   taskId: TaskId,
-  room: Schema.NullOr(Room)
+  room: Schema.NullOr(Room),
+  /** The user's limit of active tasks. */
+  maximum: Schema.Int
 })
 
 interface Insert {
@@ -32,7 +34,7 @@ const { bool, int4, text } = PgTypes.OID
 const statement = makeStatement<Insert, typeof Outcome>(
   Outcome,
   "create_tasks",
-  `called.outcome, called.task_uuid AS "taskId", called.room`,
+  `called.outcome, called.task_uuid AS "taskId", called.room, called.maximum`,
   {
     ...Object.fromEntries(given.map(({ name, of, ...type }) => [name, { ...type, of: ({ task }) => of(task) }])),
     request: largeText(({ request }) => request),
@@ -44,6 +46,7 @@ const statement = makeStatement<Insert, typeof Outcome>(
       as: (bound) => `${bound}::jsonb`
     },
     max_active: { oid: int4, of: ({ maxActive }) => maxActive },
+    spared: { oid: int4, of: ({ task }) => task.sparedSlots },
     key: { oid: text, of: ({ claim }) => claim?.key },
     fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
     key_expires_at: moment(({ claim, task }) =>

@@ -68,9 +68,9 @@ const measured = (writes: TaskWrites["Service"], logFailure: LogFailure): TaskWr
       }
       return TaskTraces.join(uuid)
     }),
-  cancelInterrupted: (sub, at) =>
+  cancelInterrupted: (sub, at, actor) =>
     Effect.tap(
-      writes.cancelInterrupted(sub, at),
+      writes.cancelInterrupted(sub, at, actor),
       (heads) => Effect.sync(() => Metrics.transitions.add(heads.length, "Canceled", "canceled"))
     )
 })

@@ -57,7 +57,9 @@ export const RecordedEvent = Schema.Struct({
   type: Schema.Literals(["Created", ...Record.keys(TaskEvent.cases)]),
   /** The status after the change. */
   status: TaskStatus,
-  occurredAt: Timestamp
+  occurredAt: Timestamp,
+  /** See `TaskChange`; null for the creation and what the core reported. */
+  actor: Schema.NullOr(Schema.String)
 })
 export type RecordedEvent = typeof RecordedEvent.Type
 

@@ -17,10 +17,10 @@ const headsById = query(TaskHead, `SELECT ${headColumns} FROM tasks WHERE uuid =
 
 const eventsAfter = query(
   RecordedEvent,
-  `SELECT 0 AS revision, 'Created' AS type, 'pending' AS status, ${micros("created_at")} AS "occurredAt"
+  `SELECT 0 AS revision, 'Created' AS type, 'pending' AS status, ${micros("created_at")} AS "occurredAt", NULL AS actor
   FROM tasks WHERE uuid = $1 AND $2::int < 0
   UNION ALL
-  SELECT revision, type, status, ${micros("occurred_at")} FROM task_events
+  SELECT revision, type, status, ${micros("occurred_at")}, actor FROM task_events
   WHERE task_uuid = $1 AND revision > $2::int ORDER BY revision LIMIT $3::int`
 )
 

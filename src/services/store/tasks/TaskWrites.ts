@@ -28,6 +28,8 @@ export interface NewTask extends KeptFields {
   readonly runId: RunId
   /** See `CallbackFormats`. */
   readonly callbackFormat: string | null
+  /** Slots of the user that have to be left free. */
+  readonly sparedSlots?: number
   readonly createdAt: Timestamp
   readonly deadline: Timestamp
   /** Null when the dispatch waits for a slot: the deadline is set at the first attempt. */
@@ -80,7 +82,10 @@ export type Commit =
   | { readonly _tag: "Unknown" }
 
 export class TaskWrites extends Context.Service<TaskWrites, {
-  /** Checks the claim and the active limit and inserts, atomically per user and in one round trip. */
+  /**
+   * Checks the claim and the active limit and inserts, atomically per user and in one round trip. `maxActive` holds for users without a
+   * limit of their own.
+   */
   readonly create: (
     task: NewTask,
     maxActive: number,
@@ -102,7 +107,8 @@ export class TaskWrites extends Context.Service<TaskWrites, {
   /** Cancels all interrupted tasks of a user in one statement. */
   readonly cancelInterrupted: (
     sub: string,
-    at: Timestamp
+    at: Timestamp,
+    actor?: string
   ) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
   /**
    * Claims silent runs in order to hand them over again, for this node alone, and counts the hand-over. A run is not claimed when its

@@ -56,7 +56,7 @@ const insert = (task: NewTask): TaskRow => ({
   coreState: null,
   toolResults: null,
   coreEventIds: new Set(),
-  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt, report: null }]
+  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt, report: null, actor: null }]
 })
 
 const create = Effect.fnUntraced(
@@ -68,7 +68,9 @@ const create = Effect.fnUntraced(
       return { taskId: before.taskId, isReplay: true, room: null }
     }
     const active = liveRows(tables).filter((row) => row.task.principal.sub === sub)
-    if (active.length >= maxActive) return yield* new TooManyActiveTasks({ maximum: maxActive })
+    if (active.length >= maxActive - (task.sparedSlots ?? 0)) {
+      return yield* new TooManyActiveTasks({ maximum: maxActive })
+    }
     if (claim !== undefined) storeClaim(tables, sub, claim, uuid, createdAt)
     const row = insert(task)
     row.room = RunQueueMemory.takeRoom(tables, task.assistantId, entry.waits, entry.limits)
@@ -139,7 +141,7 @@ const apply = (
     row.room = "held"
   }
   const { revision, status } = row
-  row.events.push({ revision, type: event._tag, status, occurredAt: at, report: change.report })
+  row.events.push({ revision, type: event._tag, status, occurredAt: at, report: change.report, actor: change.actor })
   if (row.room === "waiting") RunQueueMemory.enqueue(tables, row)
   if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
   for (const hook of tables.onEvent) hook(row)

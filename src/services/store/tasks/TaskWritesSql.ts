@@ -66,16 +66,16 @@ export const layer = Layer.effect(
 
     return TaskWrites.of({
       create: Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim, entry = noQueue) {
-        const { outcome, room, taskId } = yield* insert(task, maxActive, claim, entry)
-        if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum: maxActive })
+        const { maximum, outcome, room, taskId } = yield* insert(task, maxActive, claim, entry)
+        if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum })
         if (outcome === "key_reused") return yield* new IdempotencyKeyReused({})
         return { taskId, isReplay: outcome === "replayed", room }
       }),
 
       commit,
 
-      cancelInterrupted: Effect.fnUntraced(function*(sub, at) {
-        const event = TaskEvent.cases.Canceled.make({ reason: null })
+      cancelInterrupted: Effect.fnUntraced(function*(sub, at, actor) {
+        const event = TaskEvent.cases.Canceled.make({ reason: null, actor })
         const commits = yield* Effect.forEach(
           yield* rows(interrupted, [sub]),
           ({ uuid }) => commit(uuid, event, at),

@@ -76,8 +76,8 @@ export interface ClaimedDelivery extends DeliveryKey {
   readonly bytes: number
 }
 
-export interface Claim {
-  readonly deliveries: ReadonlyArray<ClaimedDelivery>
+export interface Claim<Delivery = ClaimedDelivery> {
+  readonly deliveries: ReadonlyArray<Delivery>
   /**
    * Whether this claim left due deliveries of origins that had permits: beyond the permits or the limit, or because another
    * node was claiming them. False if it claimed nothing, so that nobody claims in a loop while another session holds locks.
@@ -88,6 +88,7 @@ export interface Claim {
 }
 
 export interface AttemptOutcome extends DeliveryKey {
+  readonly sub: string
   readonly origin: string
   readonly attempt: number
   readonly endedAt: Timestamp

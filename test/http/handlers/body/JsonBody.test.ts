@@ -13,8 +13,8 @@ describe("bodies", () => {
     const declared = Object.values(Api.groups).flatMap(({ endpoints }) => Object.values(endpoints)).flatMap((
       { payload }
     ) => payload.get("application/json")?.schemas ?? [])
-    assert.lengthOf(declared, 7)
-    const kinds = { ...Bodies, coreEvent: Bodies.coreEvent(undefined) }
+    assert.lengthOf(declared, 8)
+    const kinds = { ...Bodies, coreEvent: Bodies.coreEvent(undefined), coreEvents: Bodies.coreEvents(undefined) }
     const decoding = new Set(Object.values(kinds).map(({ schema }) => Schema.toCodecJson(schema).ast))
     for (const { ast } of declared) assert.isTrue(decoding.has(ast), String(ast.annotations?.["identifier"]))
   })
@@ -42,8 +42,9 @@ describe("names", () => {
     rerunTask: Bodies.rerunTask,
     submitToolResults: Bodies.toolResults,
     cancelTask: Bodies.cancel,
+    stopTask: Bodies.cancel,
     redeliverWebhook: Bodies.redeliver,
-    reportCoreEvent: Bodies.coreEvent(undefined),
+    reportCoreEvent: Bodies.coreEvents(undefined),
     revokeTokens: Bodies.revokeTokens
   }
 

@@ -28,11 +28,14 @@ const encode = (lines: ReadonlyArray<object>) => lines.map((line) => `${JSON.str
 const streamed = (lines: ReadonlyArray<object>) =>
   HttpServerResponse.stream(Stream.encodeText(Stream.make(encode(lines))))
 
-/** The events of a run, with the backend's response to its turn and the service's response to its events. */
-const makeEvents = Effect.fnUntraced(function*(
+const succeeded = Effect.succeed(HttpServerResponse.empty())
+
+/** A core, the backend's response to its turns, and the service's response to its events. */
+const makeCore = Effect.fnUntraced(function*(
   turn: HttpServerResponse.HttpServerResponse | Effect.Effect<HttpServerResponse.HttpServerResponse>,
-  { backendUrl = backend, onResponse = () => Effect.void, receipt = Effect.succeed(HttpServerResponse.empty()) }: {
+  { backendUrl = backend, maxRuns = 32, onResponse = () => Effect.void, receipt = succeeded }: {
     readonly backendUrl?: string
+    readonly maxRuns?: number
     readonly onResponse?: (response: HttpClientResponse.HttpClientResponse) => Effect.Effect<void>
     readonly receipt?: Effect.Effect<HttpServerResponse.HttpServerResponse>
   } = {}
@@ -53,7 +56,7 @@ const makeEvents = Effect.fnUntraced(function*(
       )
     ], { discard: true })
   )
-  const routes = CoreRoutes.layer({ backendUrl, eventTokens: [token], tokens: [token], eventsOrigin: service })
+  const routes = CoreRoutes.layer({ backendUrl, eventTokens: [token], tokens: [token], eventsOrigin: service, maxRuns })
   const app = yield* InProcess.toApp(peers)
   const inside = yield* Effect.provide(HttpClient.HttpClient, InProcess.layerClient(app))
   const outside = Context.get(yield* Layer.build(NodeHttpClient.layerUndici), HttpClient.HttpClient)
@@ -66,26 +69,33 @@ const makeEvents = Effect.fnUntraced(function*(
     yield* InProcess.toApp(Layer.provide(routes, [layerClient, NodeCrypto.layerRandom]))
   )
   const http = yield* Effect.provide(HttpClient.HttpClient, layerCore)
-  const started = yield* HttpClientRequest.post(`${core}/runs`).pipe(
-    HttpClientRequest.bearerToken(token),
-    HttpClientRequest.bodyJsonUnsafe({
-      task_id: id,
-      run_id: id,
-      user: { sub: "user" },
-      user_token: "user token",
-      deadline_at: "2030-01-01T00:00:00Z",
-      events_url: `${service}/events`,
-      resume: null,
-      assistant_id: 1,
-      input: [{ type: "text", text: "Why?" }],
-      turns: [],
-      client_tools: [],
-      image_generator_id: null,
-      llm_model_id: null
-    }),
-    http.execute
-  )
-  assert.strictEqual(started.status, 202)
+  const start = (runId: string) =>
+    HttpClientRequest.post(`${core}/runs`).pipe(
+      HttpClientRequest.bearerToken(token),
+      HttpClientRequest.bodyJsonUnsafe({
+        task_id: id,
+        run_id: runId,
+        user: { sub: "user" },
+        user_token: "user token",
+        deadline_at: "2030-01-01T00:00:00Z",
+        events_url: `${service}/events`,
+        resume: null,
+        assistant_id: 1,
+        input: [{ type: "text", text: "Why?" }],
+        turns: [],
+        client_tools: [],
+        image_generator_id: null,
+        llm_model_id: null
+      }),
+      http.execute
+    )
+  return { events, start }
+})
+
+/** The events of one run. */
+const makeEvents = Effect.fnUntraced(function*(...options: Parameters<typeof makeCore>) {
+  const { events, start } = yield* makeCore(...options)
+  assert.strictEqual((yield* start(id)).status, 202)
   return events
 })
 
@@ -159,5 +169,22 @@ describe("CoreRoutes", () => {
         )
         assert.strictEqual(Option.getOrThrow(last).type, "failed")
       }
+    }))
+
+  it.effect("answers 429 with Retry-After while MODEL_RUNS runs work, and to none that it has", () =>
+    Effect.gen(function*() {
+      const made = yield* Deferred.make<void>()
+      const turn = Effect.as(Deferred.await(made), HttpServerResponse.text(encode([completed])))
+      const { events, start } = yield* makeCore(turn, { maxRuns: 2 })
+      const ids = [0, 1, 2].map((index) => id.slice(0, -1) + index)
+      const statuses = yield* Effect.forEach([...ids, ...ids], start)
+      assert.deepStrictEqual(statuses.map(({ status }) => status), [202, 202, 429, 202, 202, 429])
+      const busy = yield* Effect.fromNullishOr(statuses[2])
+      assert.strictEqual(busy.headers["retry-after"], "1")
+      assert.match(yield* busy.text, /MODEL_RUNS/)
+      yield* Queue.takeN(events, 2)
+      yield* Deferred.succeed(made, undefined)
+      assert.containSubset(yield* Queue.take(events), completed)
+      assert.strictEqual((yield* start(ids[2] ?? "")).status, 202)
     }))
 })

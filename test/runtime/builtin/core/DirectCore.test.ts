@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Queue, Redacted, type Schema, Stream } from "effect"
+import { Deferred, Duration, Effect, Queue, Redacted, type Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { CoreReport } from "../../../../src/domain/CoreProtocol.ts"
 import { CoreRefused } from "../../../../src/domain/DispatchRetry.ts"
@@ -44,7 +44,8 @@ const completed: TurnLine = { type: "completed", turn: { output: [{ type: "text"
 const makeCore = Effect.fnUntraced(function*(
   turn: ReturnType<Backend["createTurn"]>,
   record: (report: CoreReport) => ReturnType<Tasks["Service"]["report"]> = () =>
-    Effect.succeed({ status: "processing", applied: true })
+    Effect.succeed({ status: "processing", applied: true }),
+  maxRuns = 32
 ) {
   const reports = yield* Queue.unbounded<CoreReport>()
   const backend: Backend = {
@@ -53,7 +54,7 @@ const makeCore = Effect.fnUntraced(function*(
     transcribe: () => Effect.succeed("")
   }
   const report: Tasks["Service"]["report"] = (made) => Effect.andThen(Queue.offer(reports, made), record(made))
-  return { core: yield* DirectCore.make(backend, Effect.succeed(report)), reports }
+  return { core: yield* DirectCore.make(backend, Effect.succeed(report), maxRuns), reports }
 }, Effect.provide(NodeCrypto.layerRandom))
 
 const start = Effect.fnUntraced(function*(
@@ -140,6 +141,27 @@ describe("DirectCore", () => {
         Stream.takeUntil(events, (tag) => tag === "Failed" || tag === "Interrupted")
       )
       assert.strictEqual(seen.at(-1), "Failed")
+    }))
+
+  it.effect("has room again when it reports the end of a run, and when it stops one", () =>
+    Effect.gen(function*() {
+      const recorded = yield* Deferred.make<void>()
+      const end = Effect.as(Deferred.await(recorded), { status: "completed", applied: true } as const)
+      const { core, reports } = yield* makeCore(Effect.succeed([Effect.succeed(completed)]), () => end, 1)
+      yield* start(core)
+      yield* Queue.take(reports)
+      // The service has not yet answered: whoever records an end may send the next run immediately.
+      const run = { ...(yield* runOf(JSON.stringify(request))), runId: RunId.make(`${runId.slice(0, -1)}6`) }
+      yield* core.start(run)
+      yield* Queue.take(reports)
+
+      const slow = (yield* makeCore(Effect.never, undefined, 1)).core
+      yield* start(slow)
+      yield* start(slow)
+      const busy = yield* Effect.flip(slow.start(run))
+      assert.containSubset(busy, { _tag: "CoreHasNoRoom", retryAfter: Duration.seconds(1) })
+      yield* slow.stop(runId, "canceled")
+      yield* slow.start(run)
     }))
 
   it.effect("stops a run, and refuses a request that it cannot read", () =>

@@ -14,12 +14,16 @@ const absent = {
   storedBytes: undefined,
   session: Duration.hours(8),
   showsContent: true,
+  readTokenNames: [],
+  auditRetention: Duration.days(400),
   tokens: ""
 }
 
 it.each(
   [
     ["OPERATOR_READ_TOKENS", "a, b", { tokens: "a,b" }, undefined],
+    ["OPERATOR_READ_TOKEN_NAMES", "ana, ,bob", { readTokenNames: ["ana", "", "bob"] }, "a:b"],
+    ["AUDIT_RETENTION", "30 days", { auditRetention: Duration.days(30) }, "1 hour"],
     ["OPERATOR_CONTENT", "off", { showsContent: false }, "perhaps"],
     ["OPERATOR_SESSION", "1 hour", { session: Duration.hours(1) }, "1 second"],
     ["STORED_BYTES", "1048576", { storedBytes: 1_048_576 }, "0"],

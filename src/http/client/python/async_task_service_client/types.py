@@ -282,6 +282,11 @@ class CreateTask(_CreateTask, total=False):
     """Functions that the client runs for the model: up to 128, each with a unique name."""
     max_execution_time: Optional[int]
     """Limit in seconds, counted from creation and including the wait in the queue; 86400 by default."""
+    priority: Optional[int]
+    """
+    Place in the queue while the core has no room: 0 to 5, 5 by default. A higher one goes first; one that waits
+    rises by one a minute.
+    """
     metadata: Optional[Dict[str, str]]
     """
     Labels of the client's own: up to 16 texts of up to 512 characters, by keys of up to 64. `?include=metadata`
@@ -313,6 +318,11 @@ class RerunTask(TypedDict, total=False):
     """Functions that the client runs for the model: up to 128, each with a unique name."""
     max_execution_time: Optional[int]
     """Limit in seconds, counted from creation and including the wait in the queue; 86400 by default."""
+    priority: Optional[int]
+    """
+    Place in the queue while the core has no room: 0 to 5, 5 by default. A higher one goes first; one that waits
+    rises by one a minute.
+    """
     metadata: Optional[Dict[str, str]]
     """
     Labels of the client's own: up to 16 texts of up to 512 characters, by keys of up to 64. `?include=metadata`
@@ -444,8 +454,8 @@ class PendingToolCall(TypedDict):
 _WaitingOn = TypedDict(
     "_WaitingOn",
     {
-        "party": "Literal['core', 'client']",
-        "for": "Literal['acceptance', 'result', 'tool_results']",
+        "party": "Literal['core', 'client', 'queue']",
+        "for": "Literal['acceptance', 'result', 'tool_results', 'room']",
         "until": Timestamp,
     },
 )
@@ -454,6 +464,11 @@ _WaitingOn = TypedDict(
 class WaitingOn(_WaitingOn, total=False):
     """The party that has to act next, what it has to provide, and until when."""
 
+    position: int
+    """
+    Present only with `queue`: the place in the queue, 1 for the next run. An estimate; 1000 means at least so
+    many.
+    """
     silent_since: Timestamp
     """Present only while the core reports nothing of the run and it was handed over again: the last sign of life."""
     hand_overs: int
@@ -475,6 +490,8 @@ class _AskedTask(TypedDict):
     """The image generator configuration."""
     max_execution_time: int
     """The limit in seconds."""
+    priority: int
+    """The place in the queue while the core has no room: 0 to 9, 5 usually."""
     callback_url: Optional[str]
     """The URL that receives webhooks."""
     metadata: Dict[str, str]
@@ -564,6 +581,8 @@ class TaskSummary(_TaskSummary, total=False):
     Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first
     file; None if the request is not kept.
     """
+    waiting_on: Optional[WaitingOn]
+    """Present only with `?include=waiting_on`: the party that has to act next; None for an ended task."""
 
 
 class _TaskEvent(TypedDict):

@@ -51,8 +51,13 @@ class WebhookVerificationError(Exception):
 class VerifiedWebhook:
     #: Identifies the delivery and is the same on each attempt: ignore ids that were processed before.
     id: str
-    #: As ``GET /api/tasks/{uuid}`` returned it at the time of the event.
+    #: As ``GET /api/tasks/{uuid}`` returned it at the time of the event, or as the format of a webhook endpoint has it.
     task: Task
+
+    @property
+    def type(self) -> str:
+        """What happened, such as ``task.completed``."""
+        return f"task.{self.task['status']}"
 
 
 def _bytes_of(body: object) -> bytes:
@@ -105,6 +110,18 @@ def _parse(body: bytes) -> Any:
         return None
 
 
+def _task_of_event(body: Any, id: str) -> Any:
+    """The task in the event of a webhook endpoint: its body has the id of the event, but in a CloudEvent."""
+    if not isinstance(body, dict):
+        return None
+    data = body.get("data")
+    return data.get("task") if body.get("id") == id and isinstance(data, dict) else body.get("task")
+
+
+def _is_task(value: Any) -> bool:
+    return isinstance(value, dict) and "uuid" in value and "status" in value
+
+
 def verify_webhook(
     body: Union[bytes, bytearray, memoryview, str],
     headers: Mapping[str, Any],
@@ -113,9 +130,11 @@ def verify_webhook(
     tolerance: float = 300,
     now: Optional[float] = None,
 ) -> VerifiedWebhook:
-    """Checks both signatures and the timestamp. ``X-Signature`` alone is not enough: it does not cover the timestamp.
+    """Verifies a webhook of a task, which has two signatures, or of a webhook endpoint, which has that of Standard Webhooks.
 
-    ``body`` has the raw bytes, ``secret`` is the ``callback_secret`` of the task; pass several during a rotation.
+    Checks the timestamp too. For a task, ``X-Signature`` alone is not enough: it does not cover the timestamp.
+    ``body`` has the raw bytes, ``secret`` is the ``callback_secret`` of the task or the secret of the endpoint; pass several
+    during a rotation.
     ``tolerance`` is the maximum difference in seconds between the timestamp and ``now``.
     Raises a WebhookVerificationError, or a TypeError for a parsed body and a ValueError for an empty secret.
     """
@@ -123,7 +142,8 @@ def verify_webhook(
     id, second = _header(headers, "webhook-id"), _header(headers, "webhook-timestamp")
     signature = _header(headers, "x-signature")
     tags = _standard_tags(_header(headers, "webhook-signature"))
-    if re.fullmatch("[0-9a-f]{64}", signature) is None or not tags:
+    is_event = signature == ""
+    if not tags or not (is_event or re.fullmatch("[0-9a-f]{64}", signature)):
         _fail("missing_signature")
     if id == "" or re.fullmatch("[0-9]{1,12}", second) is None:
         _fail("missing_timestamp")
@@ -132,7 +152,7 @@ def verify_webhook(
     if "" in secrets:
         raise ValueError("secret is empty: anyone can sign with it")
     matching = [
-        _matches(candidate.encode(), bytes.fromhex(signature), raw)
+        (is_event or _matches(candidate.encode(), bytes.fromhex(signature), raw))
         and True in [_matches(_standard_key(candidate), tag, content) for tag in tags]
         for candidate in secrets
     ]
@@ -143,7 +163,11 @@ def verify_webhook(
         _fail("too_old")
     if int(second) > current + tolerance:
         _fail("too_new")
-    task = _parse(raw)
-    if not isinstance(task, dict) or "uuid" not in task or "status" not in task:
+    found = _parse(raw)
+    # A task that comes without X-Signature has lost it.
+    if is_event and _is_task(found):
+        _fail("missing_signature")
+    task = _task_of_event(found, id) if is_event else found
+    if not _is_task(task):
         _fail("malformed_body")
     return VerifiedWebhook(id, cast(Task, task))

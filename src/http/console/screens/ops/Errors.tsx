@@ -1,9 +1,10 @@
 /** The newest failures by their cause. */
 import { shortId } from "../../components/Basics.tsx"
+import { BulkButton } from "../../components/Bulk.tsx"
 import { chosen, chosenRange, RangeSelect, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows } from "../../components/Table.tsx"
-import { queryOf } from "../../operator.ts"
+import { mayChange, queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href } from "../../Router.ts"
 
@@ -30,6 +31,15 @@ const Group = ({ group }: { readonly group: Errors["groups"][number] }) => {
             </a>
           ))}
         </p>
+        {mayChange()
+          ? (
+            <BulkButton
+              label="Run again or delete…"
+              actions={["rerun", "delete"]}
+              filter={() => ({ ...chosen(), fingerprint, status: "failed" })}
+            />
+          )
+          : null}
       </th>
       <Cell label="Failures" class="number">{group.count.toLocaleString("en")}</Cell>
       <AgeCell label="First" at={group.first_at} />

@@ -23,6 +23,8 @@ const alertScreens: Readonly<Record<string, string>> = {
   clocks_late: "/ops/clocks",
   not_accepted: "/ops/errors?range=hour",
   failures_many: "/ops/errors?range=hour",
+  core_busy: "/ops/queue",
+  queue_waits_long: "/ops/queue",
   runs_stuck: "/ops/stuck",
   webhooks_failing: "/ops/webhooks?state=failed",
   webhooks_late: "/ops/webhooks?state=pending",
@@ -81,9 +83,10 @@ const LargestUsers = ({ users }: { readonly users: Overview["largest_users"] }) 
   )
 
 const Numbers = ({ overview }: { readonly overview: Overview }) => {
-  const { deliveries, live, next_deadline: next, nodes, overdue_ms: overdue, unowned } = overview
+  const { deliveries, live, next_deadline: next, nodes, overdue_ms: overdue, queue, unowned } = overview
   const figures: ReadonlyArray<readonly [label: string, value: number | string, to: string]> = [
     ["Pending", live.pending, "/ops/tasks?status=pending"],
+    ["Queued", queue.waiting, "/ops/queue"],
     ["Processing", live.processing, "/ops/tasks?status=processing"],
     ["Interrupted", live.interrupted, "/ops/tasks?status=interrupted"],
     ["Webhooks pending", deliveries.pending, "/ops/webhooks?state=pending"],

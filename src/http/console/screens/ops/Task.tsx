@@ -1,7 +1,7 @@
 /** One task of any user: what it waits for, where it runs, its history and its webhooks. Its content is shown on request. */
 import { useState } from "preact/hooks"
 import { useAction } from "../../actions.ts"
-import { Age, CopyButton, Fact, Moment, Status } from "../../components/Basics.tsx"
+import { Age, CopyButton, Fact, Moment, placeOf, Status, wordOf } from "../../components/Basics.tsx"
 import { CancelTask } from "../../components/Dialog.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
 import { Loaded, Problem, Screen } from "../../components/Screen.tsx"
@@ -22,7 +22,7 @@ const bytes = (count: number | null) => count === null ? "not stored" : `${count
 const Facts = ({ task }: { readonly task: Detail }) => (
   <dl class="facts">
     <Fact term="User">
-      <a href={href(`/ops/tasks?sub=${encodeURIComponent(task.sub)}`)}>
+      <a href={href(`/ops/users/${encodeURIComponent(task.sub)}`)}>
         <Text>{task.sub}</Text>
       </a>
     </Fact>
@@ -35,8 +35,8 @@ const Facts = ({ task }: { readonly task: Detail }) => (
     {task.waiting_on === null
       ? null
       : (
-        <Fact term={`Waits for the ${task.waiting_on.party}`}>
-          {task.waiting_on.for.replaceAll("_", " ")}, due <Age at={task.waiting_on.until} />
+        <Fact term={task.waiting_on.party === "queue" ? "Queued" : `Waits for the ${task.waiting_on.party}`}>
+          {placeOf(task.waiting_on) ?? task.waiting_on.for.replaceAll("_", " ")}, due <Age at={task.waiting_on.until} />
           {task.waiting_on.silent_since === undefined
             ? null
             : (
@@ -47,6 +47,18 @@ const Facts = ({ task }: { readonly task: Detail }) => (
             )}
         </Fact>
       )}
+    {task.ended_by === null ? null : (
+      <Fact term={`${wordOf(task.status)} by`}>
+        <Text>{task.ended_by.name ?? task.ended_by.by.replaceAll("_", " ")}</Text>, <Moment at={task.ended_by.at} />
+        {task.ended_by.bulk_id === null
+          ? null
+          : (
+            <>
+              , <a href={href(`/ops/bulk/${task.ended_by.bulk_id}`)}>bulk action</a>
+            </>
+          )}
+      </Fact>
+    )}
     <Fact term="Shard">{task.shard}, {task.owner ?? "no owner"}</Fact>
     <Fact term="Run">
       <code>{task.run_id}</code>
@@ -83,7 +95,7 @@ const ContentSection = ({ uuid }: { readonly uuid: string }) => {
         ? (
           <div>
             <button type="button" class="button" onClick={() => run()}>Show content</button>
-            <p class="hint">The service logs who reads it.</p>
+            <p class="hint">The audit has who reads it.</p>
           </div>
         )
         : <JsonTree value={content} />}

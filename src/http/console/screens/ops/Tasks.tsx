@@ -1,9 +1,11 @@
 /** The tasks of all users, by a part of what identifies them, status and time. A uuid leads straight to its task. */
 import { IconButton, Status } from "../../components/Basics.tsx"
+import { type BulkAction, BulkButton } from "../../components/Bulk.tsx"
 import { chosen, ClearFilters, OlderPages, RangeSelect, Select, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
 import { change, TextFilter } from "../../components/TextFilter.tsx"
+import { mayChange } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href, navigate, query, queryOf } from "../../Router.ts"
 
@@ -32,7 +34,7 @@ const Row = ({ task }: { readonly task: Task }) => (
     </td>
     <TaskCell below="/ops/tasks" uuid={task.uuid} />
     <Cell label="User" class="cell-user">
-      <a href={href(`/ops/tasks${queryOf({ sub: task.sub })}`)}>
+      <a href={href(`/ops/users/${encodeURIComponent(task.sub)}`)}>
         <Text>{task.sub}</Text>
       </a>
     </Cell>
@@ -43,6 +45,14 @@ const Row = ({ task }: { readonly task: Task }) => (
     <AgeCell label="Next deadline" at={nextDeadline(task)} />
   </tr>
 )
+
+/** What fits tasks of a status. */
+const actionsFor = (status: string | null): ReadonlyArray<BulkAction> =>
+  status === null
+    ? ["cancel", "rerun", "delete"]
+    : ["completed", "failed", "canceled"].includes(status)
+    ? ["rerun", "delete"]
+    : ["cancel"]
 
 /** A filter that a link has set. */
 const Chosen = ({ label, name }: { readonly name: string; readonly label: string }) => {
@@ -61,7 +71,18 @@ export const Tasks = () => {
     `/tasks${queryOf(chosen("q", "sub", "status", "error", "fingerprint", "cursor"))}`
   )
   return (
-    <Screen title="Tasks of all users">
+    <Screen
+      title="Tasks of all users"
+      actions={mayChange()
+        ? (
+          <BulkButton
+            label="Change all that match…"
+            actions={actionsFor(query.value.get("status"))}
+            filter={() => chosen("q", "sub", "status", "error", "fingerprint")}
+          />
+        )
+        : undefined}
+    >
       <div class="filters" role="search">
         <TextFilter name="q" label="Id, user, label or error" isFirst onEnter={open} />
         <Select

@@ -1,16 +1,13 @@
 /** The targets of webhooks with their failures, and the webhooks themselves. All that match a filter are redelivered at once. */
-import { useState } from "preact/hooks"
-import { useAction } from "../../actions.ts"
-import { Confirm } from "../../components/Dialog.tsx"
+import { BulkButton } from "../../components/Bulk.tsx"
 import { chosen, ClearFilters, OlderPages, RangeSelect, Select, useRead, useRows } from "../../components/Operators.tsx"
-import { Empty, Loaded, Problem, Screen } from "../../components/Screen.tsx"
+import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
-import { notify } from "../../messages.ts"
-import { mayChange, post, queryOf } from "../../operator.ts"
+import { mayChange, queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href, query } from "../../Router.ts"
-import { DeliveryTable, inWords, type Redelivered } from "./Deliveries.tsx"
+import { DeliveryTable } from "./Deliveries.tsx"
 
 type Origins = Views.Origins
 type Page = Views.Deliveries
@@ -54,49 +51,6 @@ const OriginTable = ({ data }: Pick<Origins, "data">) => (
   </Rows>
 )
 
-const RedeliverAll = ({ filter, matched, onClose, onSent }: {
-  readonly filter: Readonly<Record<string, string | null>>
-  readonly matched: number
-  readonly onClose: () => void
-  readonly onSent: () => void
-}) => {
-  const send = async () => {
-    const outcome = await post<Redelivered>("/deliveries/redeliver", { filter })
-    notify(`${inWords(outcome)}${outcome.left === 0 ? "" : `, ${outcome.left} are left`}`)
-    onSent()
-  }
-  return (
-    <Confirm title={`Send ${matched} failed webhooks again?`} action="Send again" onConfirm={send} onClose={onClose}>
-      <p>
-        Each gets one more attempt now, {filter["origin"] === null ? "whatever its target" : (
-          <>
-            to <Text>{filter["origin"] ?? ""}</Text>
-          </>
-        )}. At most 1,000 are sent at a time.
-      </p>
-    </Confirm>
-  )
-}
-
-const BulkButton = ({ filter, onSent }: {
-  readonly filter: Readonly<Record<string, string | null>>
-  readonly onSent: () => void
-}) => {
-  const [matched, setMatched] = useState<number>()
-  const { error, run } = useAction(async () =>
-    setMatched((await post<Redelivered>("/deliveries/redeliver", { filter, dry_run: true })).matched)
-  )
-  return (
-    <>
-      <button type="button" class="button" onClick={() => run()}>Send all failed again</button>
-      {error === undefined ? null : <Problem error={error} />}
-      {matched === undefined
-        ? null
-        : <RedeliverAll filter={filter} matched={matched} onSent={onSent} onClose={() => setMatched(undefined)} />}
-    </>
-  )
-}
-
 export const OpsWebhooks = () => {
   const { value } = query
   const isOverview = !value.has("origin") && !value.has("state") && !value.has("error")
@@ -111,7 +65,9 @@ export const OpsWebhooks = () => {
   return (
     <Screen
       title="Webhooks"
-      actions={mayChange() ? <BulkButton filter={chosen("origin", "error")} onSent={refresh} /> : undefined}
+      actions={mayChange()
+        ? <BulkButton label="Send all failed again…" actions={["redeliver"]} filter={() => chosen("origin", "error")} />
+        : undefined}
     >
       <div class="filters" role="search">
         <Select

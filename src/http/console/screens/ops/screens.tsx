@@ -3,15 +3,19 @@ import { config } from "../../api.ts"
 import type { Screens } from "../../components/Parts.tsx"
 import * as Router from "../../Router.ts"
 import { OpsUsage } from "../Usage.tsx"
+import { OpsAudit } from "./Audit.tsx"
+import { OpsBulk, OpsBulkList } from "./Bulk.tsx"
 import { OpsClocks } from "./Clocks.tsx"
 import { OpsCluster } from "./Cluster.tsx"
 import { OpsErrors } from "./Errors.tsx"
 import { Overview } from "./Overview.tsx"
+import { OpsQueue } from "./Queue.tsx"
 import { OpsRevocations } from "./Revocations.tsx"
 import { OpsSchedules } from "./Schedules.tsx"
 import { OpsStuck } from "./Stuck.tsx"
 import { OpsTask } from "./Task.tsx"
 import { Tasks } from "./Tasks.tsx"
+import { OpsUser } from "./User.tsx"
 import { OpsWebhooks } from "./Webhooks.tsx"
 
 const scheduleScreens: Screens = [
@@ -28,7 +32,12 @@ export const screens: Screens = [
   [/^\/ops\/stuck$/, () => <OpsStuck />],
   [/^\/ops\/clocks$/, () => <OpsClocks />],
   [/^\/ops\/webhooks$/, () => <OpsWebhooks key={Router.query.value.toString()} />],
+  [/^\/ops\/queue$/, () => <OpsQueue />],
   [/^\/ops\/cluster$/, () => <OpsCluster />],
+  [/^\/ops\/bulk$/, () => <OpsBulkList />],
+  [/^\/ops\/bulk\/([^/]+)$/, (id) => <OpsBulk key={id} id={id} />],
+  [/^\/ops\/users\/([^/]+)$/, (sub) => <OpsUser key={sub} sub={decodeURIComponent(sub)} />],
+  [/^\/ops\/audit$/, () => <OpsAudit key={Router.query.value.toString()} />],
   [/^\/ops\/revocations$/, () => <OpsRevocations key={Router.query.value.toString()} />],
   ...config.value.schedules ? scheduleScreens : [],
   ...config.value.usage ? usageScreens : []

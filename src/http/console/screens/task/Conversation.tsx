@@ -4,11 +4,7 @@ import { Item } from "../../components/Content.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
 import { Paged } from "../../components/Paged.tsx"
 import { Empty } from "../../components/Screen.tsx"
-import { field, lengthOf, listField, parse, textField } from "../../json.ts"
-
-/** Arguments and results are often JSON in a text. */
-const unfold = (value: unknown): unknown =>
-  typeof value === "string" && value.length < 100_000 && /^\s*[[{]/.test(value) ? parse(value)?.value ?? value : value
+import { field, lengthOf, listField, textField, unfold } from "../../json.ts"
 
 const Call = ({ call }: { readonly call: unknown }) => {
   const fn = field(call, "function")

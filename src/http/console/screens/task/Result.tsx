@@ -4,7 +4,7 @@ import { Item } from "../../components/Content.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
 import { Paged } from "../../components/Paged.tsx"
 import { Empty } from "../../components/Screen.tsx"
-import { field, isAskOf, lengthOf, listField, textField } from "../../json.ts"
+import { field, lengthOf, saidIn, textField } from "../../json.ts"
 
 /** The model and its tokens, as far as the assistant reports them. */
 const Usage = ({ metadata }: { readonly metadata: unknown }) => {
@@ -18,28 +18,12 @@ const Usage = ({ metadata }: { readonly metadata: unknown }) => {
   return known.length === 0 ? null : <p class="model">{known.join(" · ")}</p>
 }
 
-/** Shows the request of the task until there is output. */
-const Request = ({ request }: { readonly request: NonNullable<Task["request"]> }) => (
-  <section class="request" aria-label="Request">
-    <p class="detail">Request</p>
-    <Paged items={request.input} what="items" weigh={lengthOf}>
-      {(items) =>
-        items.map((item, index) => <Item key={index} item={item} />)}
-    </Paged>
-  </section>
-)
-
 export const Result = ({ task }: { readonly task: Task }) => {
-  const output = listField(task.turn, "output")
+  const output = saidIn(task.turn)
   if (output.length === 0) {
-    return (
-      <>
-        {task.request == null || isAskOf(task.request) ? null : <Request request={task.request} />}
-        {task.status === "interrupted"
-          ? null
-          : <Empty title={isTerminal(task) ? "The task ended without output" : "No output yet"} />}
-      </>
-    )
+    return task.status === "interrupted"
+      ? null
+      : <Empty title={isTerminal(task) ? "The task ended without output" : "No output yet"} />
   }
   return (
     <div class="result">

@@ -1,0 +1,342 @@
+"""What the runs of a core report to the service, each event until it is answered."""
+
+import http.client
+import json
+import logging
+import secrets
+import ssl
+import threading
+import time
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from urllib.parse import urlsplit
+
+from ._core_outcome import RunStopped
+from ._deadline import backoff
+from .types import JsonObject
+
+logger = logging.getLogger("async_task_service_client.core")
+
+#: Seconds.
+_attempt_timeout = 15
+_max_retry_after = 30.0
+_append_interval = 0.04
+_turn_interval = 1.0
+_end_grace = 0.25
+#: Characters of one append: 64 KiB of text as UTF-8, at most.
+_append_length = 16_000
+#: Connections that are kept for the next event.
+_idle_connections = 32
+
+
+class Signal:
+    """Says that a run has to end, and why."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._callbacks: List[Callable[[], object]] = []
+        #: As the service gave it, or ``deadline``, ``superseded`` or ``shutdown``; None before.
+        self.reason: Optional[str] = None
+
+    @property
+    def aborted(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, seconds: Optional[float] = None) -> bool:
+        """Waits like ``time.sleep``; returns earlier, and True, when the run has to end."""
+        return self._event.wait(seconds)
+
+    def raise_if_aborted(self) -> None:
+        if self.aborted:
+            raise RunStopped(self.reason or "")
+
+    def on_abort(self, callback: Callable[[], object]) -> None:
+        """Calls a function when the run has to end; immediately if it has."""
+        with self._lock:
+            if not self.aborted:
+                return self._callbacks.append(callback)
+        callback()
+
+    def _abort(self, reason: str) -> None:
+        with self._lock:
+            if self.aborted:
+                return
+            self.reason = reason
+            self._event.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            try:
+                callback()
+            except Exception:
+                logger.exception("A function for the end of a run failed")
+
+
+class Answer(NamedTuple):
+    #: ``unwanted`` means that the run is over, ``invalid`` that the service cannot read the event.
+    verdict: str
+    body: Mapping[str, Any]
+
+
+def _verdict_of(status: int) -> Optional[str]:
+    """None for an answer after which the same event is sent again."""
+    if 200 <= status < 300:
+        return "accepted"
+    if status in (404, 409, 410):
+        return "unwanted"
+    return None if status >= 500 or status < 400 or status in (401, 403, 408, 425, 429) else "invalid"
+
+
+def _parse(body: bytes) -> Mapping[str, Any]:
+    try:
+        parsed = json.loads(body)
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+class Events:
+    """Sends events on connections that are kept alive. Threads share it."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._lock = threading.Lock()
+        self._idle: Dict[Tuple[str, str], List[http.client.HTTPConnection]] = {}
+        self._is_closed = False
+        self._ssl: Optional[ssl.SSLContext] = None
+        #: Whether the last attempt failed: an outage is logged once.
+        self._is_failing = False
+
+    def send(self, url: str, event: JsonObject, stopped: threading.Event) -> Optional[Answer]:
+        """Sends an event until it is answered; None when ``stopped`` is set before."""
+        body = json.dumps(event, allow_nan=False, separators=(",", ":")).encode()
+        attempt = 0
+        while not stopped.is_set():
+            retry_after = 0.0
+            try:
+                status, given, answer = self._post(url, body)
+                verdict = _verdict_of(status)
+                if verdict is not None:
+                    self._succeeded(url)
+                    if verdict == "invalid":
+                        logger.error("The service refuses an event: %d %s", status, answer.decode("utf-8", "replace"))
+                    return Answer(verdict, _parse(answer))
+                self._failed(url, f"status {status}", status in (401, 403))
+                retry_after = float(given) if given.isascii() and given.isdigit() else 0.0
+            except (OSError, http.client.HTTPException) as error:
+                self._failed(url, error, False)
+            stopped.wait(max(backoff(attempt, 0.1, 5), min(retry_after, _max_retry_after)))
+            attempt += 1
+        return None
+
+    def close(self) -> None:
+        """Keeps no connection any more."""
+        with self._lock:
+            self._is_closed = True
+            for connections in self._idle.values():
+                while connections:
+                    connections.pop().close()
+
+    def _connect(self, scheme: str, authority: str) -> http.client.HTTPConnection:
+        if scheme == "https":
+            if self._ssl is None:
+                self._ssl = ssl.create_default_context()
+            return http.client.HTTPSConnection(authority, timeout=_attempt_timeout, context=self._ssl)
+        return http.client.HTTPConnection(authority, timeout=_attempt_timeout)
+
+    def _post(self, url: str, body: bytes) -> Tuple[int, str, bytes]:
+        parts = urlsplit(url)
+        key = (parts.scheme, parts.netloc.rpartition("@")[2])
+        headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
+        while True:
+            with self._lock:
+                kept = self._idle.get(key)
+                connection, is_reused = (kept.pop(), True) if kept else (self._connect(*key), False)
+            try:
+                connection.request("POST", parts.path, body, headers)
+                response = connection.getresponse()
+                answer = response.read()
+            except (OSError, http.client.HTTPException):
+                connection.close()
+                # The service may have closed a connection that was not in use.
+                if is_reused:
+                    continue
+                raise
+            if response.will_close:
+                connection.close()
+            else:
+                with self._lock:
+                    kept = self._idle.setdefault(key, [])
+                    if len(kept) < _idle_connections and not self._is_closed:
+                        kept.append(connection)
+                    else:
+                        connection.close()
+            return response.status, response.headers.get("retry-after", ""), answer
+
+    def _succeeded(self, url: str) -> None:
+        if self._is_failing:
+            self._is_failing = False
+            logger.info("The service at %s answers events again", urlsplit(url).netloc)
+
+    def _failed(self, url: str, problem: object, is_refused: bool) -> None:
+        if not self._is_failing:
+            self._is_failing = True
+            advice = ": CORE_EVENT_TOKENS, or else INTERNAL_TOKENS, has to be the same here and there"
+            text = "Events do not reach %s and are repeated%s: %s"
+            logger.error(text, urlsplit(url).netloc, advice if is_refused else "", problem)
+
+
+_empty_turn: JsonObject = {"output": [], "messages": [], "metadata": {}}
+
+
+class Reporter:
+    """The events of one run.
+
+    Text goes as appends to services that have live text, which their answers show by the field ``next``: ``{"type":
+    "progress", "append": {"index": …, "text": …}}``, where ``index`` numbers the appends of the run from 0 and ``next``
+    is the index that the service expects. After a gap, and after ``"next": null`` of a node that knows nothing of the
+    run, a whole turn follows with ``next_append``. Other services ignore the field, and take the first append for a
+    sign of life. Every service gets the whole turn too, once a second at most: it is what is stored.
+    """
+
+    def __init__(
+        self, events: Events, url: str, task_id: str, run_id: str, signal: Signal, sign_after: Optional[float]
+    ) -> None:
+        self._events, self._url, self._signal = events, url, signal
+        self._ids = {"task_id": task_id, "run_id": run_id}
+        # Another process may have numbered events of this run.
+        self._prefix, self._number = secrets.token_hex(6), 0
+        self._sign_after = sign_after
+        self._changed = threading.Condition()
+        #: Set at the end of the run, or of its progress.
+        self._stopped = threading.Event()
+        self._base, self._text, self._unsent = _empty_turn, "", ""
+        self._index = 0
+        #: Whether the service has live text; None until it has answered an append.
+        self._is_live: Optional[bool] = None
+        self._needs_turn = self._has_new_turn = False
+        self._turn_at = -1e9
+        self._sent_at = time.monotonic()
+        self._thread: Optional[threading.Thread] = None
+        self._is_over = threading.Event()
+        signal.on_abort(self._stop)
+        signal.on_abort(self._is_over.set)
+
+    def send(self, event: JsonObject) -> Optional[str]:
+        """Sends an event until it is answered; None when the run was stopped before."""
+        answer = self._send(event, self._is_over)
+        return None if answer is None else answer.verdict
+
+    def _send(self, fields: JsonObject, stopped: threading.Event) -> Optional[Answer]:
+        with self._changed:
+            self._number += 1
+            event_id = f"{self._prefix}-{self._number}"
+        answer = self._events.send(self._url, {**self._ids, "event_id": event_id, **fields}, stopped)
+        if answer is not None and answer.verdict == "unwanted":
+            self._signal._abort("superseded")
+        return answer
+
+    def begin(self) -> None:
+        """The run has been accepted."""
+        self._sent_at = time.monotonic()
+        self._thread = threading.Thread(target=self._work, name="core progress", daemon=True)
+        self._thread.start()
+
+    def text(self, chunk: str) -> None:
+        self._signal.raise_if_aborted()
+        with self._changed:
+            if chunk == "" or self._stopped.is_set():
+                return
+            self._text += chunk
+            if self._is_live is not False:
+                self._unsent += chunk
+            self._has_new_turn = True
+            self._changed.notify()
+
+    def replace(self, turn: JsonObject) -> None:
+        self._signal.raise_if_aborted()
+        with self._changed:
+            self._base, self._text, self._unsent = turn, "", ""
+            self._has_new_turn = self._needs_turn = True
+            self._changed.notify()
+
+    @property
+    def turn(self) -> Optional[JsonObject]:
+        """The result so far; None if there is none."""
+        base, text = self._base, self._text
+        if text == "":
+            return None if base is _empty_turn else base
+        output = list(base.get("output") or [])
+        last = output[-1] if output else {}
+        before = output.pop()["text"] if last.get("type") == "text" else ""
+        return {**base, "output": [*output, {"type": "text", "text": before + text}]}
+
+    def end(self) -> None:
+        """Ends with the event in flight, which gets a moment: the final event must not wait for an outage."""
+        self._stop()
+        if self._thread is not None:
+            self._thread.join(_end_grace)
+
+    def _stop(self) -> None:
+        self._stopped.set()
+        with self._changed:
+            self._changed.notify()
+
+    def _dues(self) -> Tuple[float, float, float]:
+        """The moments at which the next turn, append and sign are due."""
+        never = 1e18
+        # An append shows whether the service has live text, so the first text goes as one.
+        has_turn = self._needs_turn or (self._has_new_turn and (self._is_live is not None or self._unsent == ""))
+        is_append = self._unsent != "" and self._is_live is not False and not self._needs_turn
+        return (
+            self._turn_at + _turn_interval if has_turn else never,
+            self._sent_at + _append_interval if is_append else never,
+            never if self._sign_after is None else self._sent_at + self._sign_after,
+        )
+
+    def _take(self) -> Optional[JsonObject]:
+        """Waits until an event is due, and returns its fields; None at the end."""
+        with self._changed:
+            while not self._stopped.is_set():
+                turn, append, sign = self._dues()
+                now = time.monotonic()
+                if min(turn, append, sign) > now:
+                    self._changed.wait(min(turn - now, append - now, sign - now, 3600))
+                    continue
+                self._sent_at = now
+                if turn <= now:
+                    self._has_new_turn = self._needs_turn = False
+                    self._turn_at = now
+                    # The turn has the text that was to be appended.
+                    self._unsent = ""
+                    next_append = {"next_append": self._index} if self._index > 0 else {}
+                    return {"turn": self.turn, **next_append}
+                if append <= now:
+                    text, self._unsent = self._unsent[:_append_length], self._unsent[_append_length:]
+                    self._index += 1
+                    return {"append": {"index": self._index - 1, "text": text}}
+                return {}
+            return None
+
+    def _note(self, answer: Answer) -> None:
+        if answer.verdict != "accepted":
+            return
+        with self._changed:
+            was_known = self._is_live is not None
+            self._is_live = "next" in answer.body
+            if not self._is_live:
+                self._unsent = ""
+            elif answer.body["next"] != self._index:
+                self._needs_turn = True
+                self._turn_at = -1e9
+            elif not was_known:
+                # The first text need not be stored at once where it is live.
+                self._turn_at = time.monotonic()
+
+    def _work(self) -> None:
+        while True:
+            fields = self._take()
+            if fields is None:
+                return
+            answer = self._send({"type": "progress", **fields}, self._stopped)
+            if answer is not None and ("append" in fields or "next_append" in fields):
+                self._note(answer)

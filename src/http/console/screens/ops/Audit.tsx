@@ -1,0 +1,118 @@
+/** What operators did, and what calls of other services canceled and revoked. */
+import { shortId } from "../../components/Basics.tsx"
+import { ClearFilters, OlderPages, Select, useRows } from "../../components/Operators.tsx"
+import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
+import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
+import { TextFilter } from "../../components/TextFilter.tsx"
+import { queryOf } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
+import { href, query } from "../../Router.ts"
+
+type Line = Views.Audit["data"][number]
+
+const actions = [
+  "cancel",
+  "withdraw",
+  "content",
+  "redeliver",
+  "rerun",
+  "delete",
+  "drain",
+  "take_in",
+  "revoke",
+  "bulk_cancel",
+  "bulk_rerun",
+  "bulk_redeliver",
+  "bulk_delete",
+  "bulk_stop",
+  "limits",
+  "export",
+  "erase"
+]
+
+const isUuid = (text: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
+/** Actions whose target is a task. */
+const ofTasks: ReadonlySet<string> = new Set(["cancel", "withdraw", "content", "rerun"])
+
+const Target = ({ line }: { readonly line: Line }) => {
+  const { action, bulk_id: bulk, target } = line
+  if (target === null) return <span>–</span>
+  if (target === bulk) return <a href={href(`/ops/bulk/${bulk}`)}>bulk action</a>
+  return ofTasks.has(action) && isUuid(target)
+    ? (
+      <a href={href(`/ops/tasks/${target}`)} title={target}>
+        <code>{shortId(target)}</code>
+      </a>
+    )
+    : <Text>{target}</Text>
+}
+
+export const OpsAudit = () => {
+  const { value } = query
+  const { polled, refresh } = useRows<Views.Audit>(() =>
+    `/audit${
+      queryOf(
+        Object.fromEntries(["sub", "task", "operator", "action", "cursor"].map((name) => [name, value.get(name)]))
+      )
+    }`
+  )
+  return (
+    <Screen title="Audit">
+      <div class="filters" role="search">
+        <TextFilter name="sub" label="User" isFirst />
+        <TextFilter name="operator" label="Operator" />
+        <TextFilter name="task" label="Task" />
+        <Select
+          name="action"
+          label="Action"
+          options={[["", "All"], ...actions.map((name) => [name, name.replaceAll("_", " ")] as const)]}
+        />
+        <ClearFilters />
+      </div>
+      <Loaded polled={polled} refresh={refresh}>
+        {({ complete, data, next }) => (
+          <div>
+            {data.length === 0
+              ? <Empty title={value.size === 0 ? "Nothing was done yet" : "Nothing matches"} />
+              : (
+                <Rows
+                  caption="What was done, newest first"
+                  columns={["Action", "By", "Way", "Outcome", "Target", "User", "Reason", "When"]}
+                >
+                  {data.map((line) => (
+                    <tr key={line.id}>
+                      <th scope="row">{line.action.replaceAll("_", " ")}</th>
+                      <Cell label="By" class="cell-user">
+                        <Text>{line.operator}</Text>
+                      </Cell>
+                      <Cell label="Way">{line.via}</Cell>
+                      <Cell label="Outcome">{line.outcome}</Cell>
+                      <Cell label="Target">
+                        <Target line={line} />
+                      </Cell>
+                      <Cell label="User" class="cell-user">
+                        {line.sub === null ?
+                          "–" :
+                          line.sub.startsWith("hmac:") ?
+                          <Text>{line.sub}</Text> :
+                          (
+                            <a href={href(`/ops/users/${encodeURIComponent(line.sub)}`)}>
+                              <Text>{line.sub}</Text>
+                            </a>
+                          )}
+                      </Cell>
+                      <td class="cell-detail">
+                        <bdi>{line.reason ?? ""}</bdi>
+                      </td>
+                      <AgeCell label="When" at={line.at} />
+                    </tr>
+                  ))}
+                </Rows>
+              )}
+            <OlderPages next={next} isComplete={complete} />
+          </div>
+        )}
+      </Loaded>
+    </Screen>
+  )
+}

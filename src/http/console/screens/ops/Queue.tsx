@@ -1,0 +1,172 @@
+/** What the core has and what waits for room, by assistant. An assistant can be limited and paused. */
+import { useState } from "preact/hooks"
+import { Age, Fact, TextField } from "../../components/Basics.tsx"
+import { Confirm } from "../../components/Dialog.tsx"
+import { Icon } from "../../components/Icon.tsx"
+import { useRows } from "../../components/Operators.tsx"
+import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
+import { AgeCell, Cell, Rows } from "../../components/Table.tsx"
+import { notify } from "../../messages.ts"
+import { intervals, mayChange, put } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
+
+type Queue = Views.Queue
+type Assistant = Queue["assistants"][number]
+
+const nameOf = ({ assistant_id: id, name }: Pick<Assistant, "assistant_id" | "name">) => name ?? `Assistant ${id}`
+
+const limitOf = (runs: number | null) => runs === null ? "no limit" : runs.toLocaleString("en")
+
+/** What is asked of the operator. */
+type Question = { readonly ask: "pause" | "limit"; readonly assistant: Assistant } | { readonly ask: "other" }
+
+const Row = ({ assistant, onAsk, queue }: {
+  readonly assistant: Assistant
+  readonly queue: Queue
+  readonly onAsk: (question: Question) => void
+}) => (
+  <tr>
+    <th scope="row" class="cell-node">
+      <bdi>{nameOf(assistant)}</bdi>{" "}
+      {assistant.name === null ? null : <span class="detail">{assistant.assistant_id}</span>}
+    </th>
+    <Cell label="State">
+      <span class={`state ${assistant.paused ? "" : "state-delivered"}`}>
+        <Icon name={assistant.paused ? "canceled" : "completed"} />
+        {assistant.paused ? "paused" : "goes on"}
+      </span>
+    </Cell>
+    <Cell label="Running">{assistant.running.toLocaleString("en")}</Cell>
+    <Cell label="Limit">{limitOf(assistant.runs ?? queue.runs_per_assistant)}</Cell>
+    <Cell label="Waiting">{assistant.waiting.toLocaleString("en")}</Cell>
+    <AgeCell label="Oldest" at={assistant.oldest_waiting_since} />
+    {mayChange()
+      ? (
+        <td>
+          <button type="button" class="button" onClick={() => onAsk({ ask: "pause", assistant })}>
+            {assistant.paused ? "Resume" : "Pause"} <span class="visually-hidden">{nameOf(assistant)}</span>
+          </button>{" "}
+          <button type="button" class="button" onClick={() => onAsk({ ask: "limit", assistant })}>
+            Limit <span class="visually-hidden">{nameOf(assistant)}</span>
+          </button>
+        </td>
+      )
+      : null}
+  </tr>
+)
+
+interface DialogProps {
+  readonly onClose: () => void
+  readonly onDone: () => void
+}
+
+const Pause = ({ assistant, onClose, onDone }: DialogProps & { readonly assistant: Assistant }) => {
+  const { assistant_id: id, paused } = assistant
+  const change = async () => {
+    await put(`/queue/assistants/${id}`, { paused: !paused })
+    notify(paused ? `${nameOf(assistant)} goes on` : `${nameOf(assistant)} is paused`)
+    onDone()
+  }
+  return (
+    <Confirm
+      title={`${paused ? "Resume" : "Pause"} ${nameOf(assistant)}?`}
+      action={paused ? "Resume it" : "Pause it"}
+      isDangerous={!paused}
+      onConfirm={change}
+      onClose={onClose}
+    >
+      <p>
+        {paused
+          ? "Its tasks go on in their order."
+          : "Its new tasks wait, and fail only by their time limit. Those that the core has go on, also after answers to their tool calls."}
+      </p>
+    </Confirm>
+  )
+}
+
+/** The limit of an assistant, which is named in the form unless it is given. */
+const Limit = ({ assistant, onClose, onDone }: DialogProps & { readonly assistant: Assistant | undefined }) => {
+  const [id, setId] = useState(assistant === undefined ? "" : String(assistant.assistant_id))
+  const [runs, setRuns] = useState(assistant?.runs == null ? "" : String(assistant.runs))
+  const change = async () => {
+    const given = runs.trim()
+    await put(`/queue/assistants/${encodeURIComponent(id.trim())}`, { runs: given === "" ? null : Number(given) })
+    notify("The limit is changed")
+    onDone()
+  }
+  return (
+    <Confirm
+      title={`Limit ${assistant === undefined ? "an assistant" : nameOf(assistant)}`}
+      action="Set the limit"
+      onConfirm={change}
+      onClose={onClose}
+    >
+      <p>A lower limit ends no run: it holds when enough of them have ended.</p>
+      {assistant === undefined
+        ? <TextField label="Assistant id" isRequired required inputMode="numeric" value={id} onText={setId} />
+        : null}
+      <TextField
+        label="Runs at a time"
+        hint="Empty: the limit of all assistants, CORE_RUNS_PER_ASSISTANT"
+        inputMode="numeric"
+        value={runs}
+        onText={setRuns}
+      />
+    </Confirm>
+  )
+}
+
+const Summary = ({ queue }: { readonly queue: Queue }) => (
+  <>
+    {queue.core_busy_since === null ? null : (
+      <p class="banner" role="status">
+        <Icon name="warning" />
+        The core has no room since <Age at={queue.core_busy_since} />, {queue.waiting.toLocaleString("en")} wait
+      </p>
+    )}
+    <dl class="facts">
+      <Fact term="Running">{queue.running.toLocaleString("en")}</Fact>
+      <Fact term="Limit">{limitOf(queue.runs)}</Fact>
+      <Fact term="Waiting">{queue.waiting.toLocaleString("en")}</Fact>
+      <Fact term="Oldest">{queue.oldest_waiting_since === null ? "–" : <Age at={queue.oldest_waiting_since} />}</Fact>
+    </dl>
+  </>
+)
+
+const columns = ["Assistant", "State", "Running", "Limit", "Waiting", "Oldest"]
+
+export const OpsQueue = () => {
+  const [question, setQuestion] = useState<Question>()
+  const { polled, refresh } = useRows<Queue>(() => "/queue", intervals.overview)
+  const dialog = { onClose: () => setQuestion(undefined), onDone: refresh }
+  return (
+    <Screen
+      title="Queue"
+      actions={mayChange()
+        ? <button type="button" class="button" onClick={() => setQuestion({ ask: "other" })}>Limit an assistant</button>
+        : undefined}
+    >
+      <Loaded polled={polled} refresh={refresh}>
+        {(queue) => (
+          <div>
+            <Summary queue={queue} />
+            {queue.assistants.length === 0 ?
+              <Empty title="Nothing runs, and nothing waits" /> :
+              (
+                <Rows caption="Assistants, most waiting first" columns={mayChange() ? [...columns, "Action"] : columns}>
+                  {queue.assistants.map((assistant) => (
+                    <Row key={assistant.assistant_id} assistant={assistant} queue={queue} onAsk={setQuestion} />
+                  ))}
+                </Rows>
+              )}
+          </div>
+        )}
+      </Loaded>
+      {question === undefined
+        ? null
+        : question.ask === "pause"
+        ? <Pause assistant={question.assistant} {...dialog} />
+        : <Limit assistant={question.ask === "limit" ? question.assistant : undefined} {...dialog} />}
+    </Screen>
+  )
+}

@@ -1,0 +1,198 @@
+/** Webhook endpoints and their deliveries as JSON, and what requests about them mean. */
+import { Effect, Option, Redacted, Result, Schema, Struct } from "effect"
+import { Base64Url } from "effect/encoding"
+import * as Metadata from "../../domain/Metadata.ts"
+import { format, formatOrNull, parse, Timestamp } from "../../domain/Timestamp.ts"
+import { DeliveryState } from "../../domain/Webhook.ts"
+import {
+  defaults,
+  type Definition,
+  type Endpoint,
+  eventId,
+  isEndpointId,
+  limits,
+  type LoggedDelivery,
+  parseEventId,
+  typeOf
+} from "../../services/endpoints/Endpoint.ts"
+import type { Tested, WithSecret } from "../../services/endpoints/Endpoints.ts"
+import type { Position, Replay } from "../../services/endpoints/EndpointsStore.ts"
+import { invalid, type ValidationFailed } from "../contract/Errors.ts"
+import { validationFailed } from "../handlers/body/BodyErrors.ts"
+import { kind } from "../handlers/body/JsonBody.ts"
+import { view as viewOfDelivery } from "../handlers/Deliveries.ts"
+import * as Schemas from "./EndpointSchemas.ts"
+
+/** The fields of the definition that a body has; null stands for the default. */
+const given = (body: Schemas.UpdateEndpoint): Partial<Definition> => {
+  const fields = {
+    url: body.url ? new URL(body.url).href : body.url,
+    description: body.description,
+    events: body.events,
+    assistantIds: body.assistant_ids,
+    metadata: body.metadata === undefined ? undefined : Metadata.orNull(body.metadata),
+    format: body.format
+  }
+  const names = Struct.keys(fields).filter((name) => fields[name] !== undefined)
+  return Object.fromEntries(names.map((name) => [name, fields[name] ?? defaults[name]]))
+}
+
+const maxBytes = limits.request
+
+export const create = kind(Schemas.CreateEndpoint, {
+  maxBytes,
+  to: (body) => ({ definition: { ...defaults, ...given(body) }, isDisabled: body.disabled ?? false })
+})
+
+export const update = kind(Schemas.UpdateEndpoint, {
+  maxBytes,
+  to: (body) => ({
+    changes: given(body),
+    isDisabled: body.disabled === undefined ? undefined : body.disabled ?? false
+  })
+})
+
+export const rotate = kind(Schemas.RotateSecret, {
+  maxBytes,
+  whenEmpty: {},
+  to: ({ keep_old_for }) => keep_old_for ?? limits.keepOld.default
+})
+
+export const test = kind(Schemas.TestEndpoint, {
+  maxBytes,
+  whenEmpty: {},
+  to: ({ event }) => event ?? "task.completed"
+})
+
+export const replay = kind(Schemas.ReplayEndpoint, {
+  maxBytes,
+  to: ({ failed_only, from, to }): Replay => ({
+    from: parse(from) ?? Timestamp.make(0),
+    to: parse(to) ?? Timestamp.make(0),
+    failedOnly: failed_only ?? false
+  })
+})
+
+export const checkReplay = ({ from, to }: Replay): Effect.Effect<void, ValidationFailed> =>
+  from <= to ? Effect.void : Effect.fail(invalid("from", "Must not be later than to"))
+
+/** The parameters of a query, each at most once. An unknown name is an error: ignoring it would return an unfiltered list. */
+const parametersOf = <const Name extends string>(
+  query: Readonly<Record<string, unknown>>,
+  names: ReadonlyArray<Name>
+) => {
+  const errors: Record<string, ReadonlyArray<string>> = {}
+  const found: { [Key in Name]?: string } = {}
+  for (const [name, value] of Object.entries(query)) {
+    const known = names.find((one) => one === name)
+    if (known === undefined) errors[name.slice(0, 64)] = [`Expected one of ${names.join(", ")}`]
+    else if (typeof value !== "string" || value === "" || value.length > 512) errors[name] = ["Expected one text"]
+    else found[known] = value
+  }
+  return Object.keys(errors).length > 0 ? Effect.fail(validationFailed(errors)) : Effect.succeed(found)
+}
+
+const limitOf = (text: string | undefined) => {
+  const limit = text === undefined ? limits.page.default : /^\d{1,4}$/.test(text) ? Number(text) : 0
+  return limit >= 1 && limit <= limits.page.maximum
+    ? Effect.succeed(limit)
+    : Effect.fail(invalid("limit", `Expected an integer between 1 and ${limits.page.maximum}`))
+}
+
+const decodeCursor = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Tuple([Timestamp, Schema.String])))
+const cursorOf = (at: Timestamp, id: string) => Base64Url.encode(JSON.stringify([at, id]))
+const positionOf = (cursor: string | undefined, isId: (id: string) => boolean) => {
+  if (cursor === undefined) return Effect.succeed(null)
+  const found = Option.filter(
+    Option.flatMap(Result.getSuccess(Base64Url.decodeString(cursor)), decodeCursor),
+    ([, id]) => isId(id)
+  )
+  return Option.match(found, {
+    onNone: () => Effect.fail(invalid("cursor", "Expected `next` of a page of this list")),
+    onSome: ([at, id]) => Effect.succeed({ at, id })
+  })
+}
+
+export const listQuery = Effect.fnUntraced(function*(query: Readonly<Record<string, unknown>>) {
+  const { cursor, limit } = yield* parametersOf(query, ["cursor", "limit"])
+  return { after: yield* positionOf(cursor, isEndpointId), limit: yield* limitOf(limit) }
+})
+
+const isState = Schema.is(DeliveryState)
+
+export const deliveriesQuery = Effect.fnUntraced(function*(query: Readonly<Record<string, unknown>>) {
+  const { cursor, limit, state = null } = yield* parametersOf(query, ["state", "cursor", "limit"])
+  if (state !== null && !isState(state)) {
+    return yield* invalid("state", `Expected one of ${DeliveryState.literals.join(", ")}`)
+  }
+  const position = yield* positionOf(cursor, (id) => parseEventId(id) !== undefined)
+  const key = position === null ? undefined : parseEventId(position.id)
+  const after: Position | null = position === null || key === undefined ? null : { at: position.at, ...key }
+  return { state, after, limit: yield* limitOf(limit) }
+})
+
+/** Without the password: a read token shows it. */
+const shownUrl = (url: string | null) => {
+  if (url === null) return null
+  const shown = new URL(url)
+  if (shown.password !== "") shown.password = "***"
+  return shown.href
+}
+
+export const endpoint = (found: Endpoint) => ({
+  id: found.id,
+  url: shownUrl(found.url),
+  description: found.description,
+  events: found.events,
+  assistant_ids: found.assistantIds,
+  metadata: found.metadata,
+  format: found.format,
+  disabled: found.disabledAt !== null,
+  disabled_reason: found.disabledReason,
+  disabled_at: formatOrNull(found.disabledAt),
+  failing_since: formatOrNull(found.failingSince),
+  last_success_at: formatOrNull(found.succeededAt),
+  old_secret_until: formatOrNull(found.oldSecretUntil),
+  created_at: format(found.createdAt),
+  updated_at: format(found.updatedAt)
+})
+
+export const withSecret = ({ endpoint: found, secret }: WithSecret) => ({
+  ...endpoint(found),
+  secret: Redacted.value(secret)
+})
+
+export const delivery = (found: LoggedDelivery) => ({
+  ...viewOfDelivery({ ...found, origin: "" }),
+  id: eventId(found),
+  type: typeOf(found.status),
+  task_uuid: found.taskId,
+  dropped: found.dropped
+})
+
+/** One more row than the page has shows whether another follows. */
+const page = <Row, View>(
+  rows: ReadonlyArray<Row>,
+  limit: number,
+  view: (row: Row) => View,
+  position: (row: Row) => readonly [Timestamp, string]
+) => {
+  const last = rows.length > limit ? rows[limit - 1] : undefined
+  return { data: rows.slice(0, limit).map(view), next: last === undefined ? null : cursorOf(...position(last)) }
+}
+
+export const endpointsPage = (rows: ReadonlyArray<Endpoint>, limit: number) =>
+  page(rows, limit, endpoint, ({ createdAt, id }) => [createdAt, id])
+
+export const deliveriesPage = (rows: ReadonlyArray<LoggedDelivery>, limit: number) =>
+  page(rows, limit, delivery, (row) => [row.createdAt, eventId(row)])
+
+export const tested = ({ attempt, key, type }: Tested) => ({
+  id: eventId(key),
+  type,
+  number: attempt?.number ?? 0,
+  started_at: attempt === null ? null : format(attempt.startedAt),
+  duration_ms: attempt?.duration ?? null,
+  response_status: attempt?.responseStatus ?? null,
+  error: attempt?.error ?? null
+})

@@ -1,0 +1,278 @@
+/** Commands of operators for many tasks at once, for one user as a whole, and for the audit. */
+import { Duration, Effect, Option, Schedule } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import * as Views from "../../../http/operator/ActionSchemas.ts"
+import { boolean, optionalInt, optionalText } from "../../cli/Flags.ts"
+import type { Output } from "../../cli/Output.ts"
+import { described, failed, internalToken, note, print, printResult } from "../../cli/Root.ts"
+import { get, page, post, put, range, withNext, writeLines } from "./OperatorCall.ts"
+
+type Bulk = typeof Views.BulkView.Type
+
+const filterOf = (filter: Bulk["filter"]) =>
+  Object.entries(filter).map(([name, value]) =>
+    `${name} ${
+      Array.isArray(value) ? `${value.length} given` : typeof value === "string" ? value : JSON.stringify(value)
+    }`
+  ).join(", ")
+
+const showBulk = (bulk: Bulk, { age, fields }: Output) =>
+  [
+    fields([
+      ["action", bulk.action],
+      ["id", bulk.id],
+      ["state", bulk.state],
+      ["by", bulk.by],
+      ["reason", bulk.reason],
+      ["filter", filterOf(bulk.filter)],
+      ["started", age(bulk.started_at)],
+      ["ended", bulk.ended_at && age(bulk.ended_at)],
+      ["progress", `${bulk.done} done, ${bulk.skipped} skipped, ${bulk.failed} failed of ${bulk.matched}`]
+    ]),
+    ...bulk.errors.map(({ id, message }) => `${id}: ${message}`),
+    ...(bulk.files ?? []).map((id) => `file ${id}`)
+  ].join("\n")
+
+const action = Argument.Literals("action", ["cancel", "rerun", "redeliver", "delete"]).pipe(
+  Argument.withDescription("What to do with all that match")
+)
+const reason = Flag.withAlias(optionalText("reason", "Why, for the audit; canceled tasks have it as their error"), "r")
+const wait = boolean("wait", "Wait until it has ended")
+
+const readBulk = (token: Parameters<typeof get>[0], id: string) =>
+  get(token, Views.BulkView, `/bulk/${encodeURIComponent(id)}`)
+
+const untilEnded = (token: Parameters<typeof get>[0], id: string) =>
+  readBulk(token, id).pipe(
+    Effect.repeat({ until: ({ state }) => state !== "running", schedule: Schedule.spaced(Duration.seconds(1)) })
+  )
+
+const begun = Effect.fnUntraced(
+  function*(token: Parameters<typeof get>[0], started: typeof Views.StartedBulkView.Type, waits: boolean) {
+    if (!waits) {
+      return yield* print(started, ({ id, matched }) => `${matched} matched. Follow it with: bulk show ${id}`)
+    }
+    yield* note(`${started.matched} matched: ${started.id}`)
+    return yield* printResult(untilEnded(token, started.id), showBulk)
+  }
+)
+
+const given = (parameters: Readonly<Record<string, Option.Option<string | number>>>) =>
+  Object.fromEntries(
+    Object.entries(parameters).flatMap(([name, value]) => Option.isSome(value) ? [[name, value.value]] : [])
+  )
+
+const startBulk = Command.make("start", {
+  action,
+  internalToken,
+  status: optionalText("status", "Only with this status"),
+  sub: optionalText("sub", "Only of this user"),
+  assistant: optionalInt("assistant", "Only of this assistant"),
+  error: optionalText("error", "Only with this error"),
+  fingerprint: optionalText("fingerprint", "Only with the cause that `errors` prints"),
+  label: optionalText("label", "Only with this pair of metadata, as key=value"),
+  q: optionalText("q", "Only with this text in id, user, metadata or error"),
+  schedule: optionalText("schedule", "Only of this schedule"),
+  origin: optionalText("origin", "With redeliver: only of this origin"),
+  ids: optionalText("ids", "Only these ids, separated by commas"),
+  ...range,
+  reason,
+  rate: optionalInt("rate", "Tasks or webhooks in a second (default: 50; at most 1000)"),
+  dryRun: boolean("dry-run", "Only count what matches, and show the newest of it"),
+  wait
+}, ({ action, dryRun, ids, internalToken, rate, reason, wait, ...filter }) =>
+  Effect.gen(function*() {
+    const listed = Option.getOrUndefined(ids)?.split(",").map((id) => id.trim()).filter((id) => id !== "")
+    const body = {
+      action,
+      filter: { ...given(filter), ...(listed === undefined ? {} : { ids: listed }) },
+      reason: Option.getOrNull(reason),
+      rate: Option.getOrNull(rate),
+      dry_run: dryRun
+    }
+    if (!dryRun) {
+      return yield* begun(internalToken, yield* post(internalToken, Views.StartedBulkView, "/bulk", body), wait)
+    }
+    yield* printResult(
+      post(internalToken, Views.DryRunView, "/bulk", body),
+      ({ matched, sample }, { age, table }) =>
+        `${
+          table(
+            ["ID", "STATUS", "CREATED"],
+            sample.map((row) => ["id" in row ? row.id : row.uuid, row.status, age(row.created_at)]),
+            "Nothing matches."
+          )
+        }\n${matched} match.`
+    )
+  }))
+
+const listBulk = Command.make("list", { internalToken }, ({ internalToken }) =>
+  printResult(
+    get(internalToken, Views.BulkListView, "/bulk"),
+    ({ data }, { age, table }) =>
+      table(
+        ["ID", "ACTION", "STATE", "BY", "STARTED", "DONE", "SKIPPED", "FAILED", "MATCHED"],
+        data.map((bulk) => [
+          bulk.id,
+          bulk.action,
+          bulk.state,
+          bulk.by,
+          age(bulk.started_at),
+          String(bulk.done),
+          String(bulk.skipped),
+          String(bulk.failed),
+          String(bulk.matched)
+        ]),
+        "No bulk actions."
+      )
+  ))
+
+const id = Argument.String("id").pipe(Argument.withDescription("Id of the action, as `bulk list` prints it"))
+
+const showOne = Command.make(
+  "show",
+  { id, internalToken, wait },
+  ({ id, internalToken, wait }) =>
+    printResult(wait ? untilEnded(internalToken, id) : readBulk(internalToken, id), showBulk)
+)
+
+const stopBulk = Command.make(
+  "stop",
+  { id, internalToken },
+  ({ id, internalToken }) =>
+    printResult(post(internalToken, Views.BulkView, `/bulk/${encodeURIComponent(id)}/stop`), showBulk)
+)
+
+const sub = Argument.String("sub").pipe(Argument.withDescription("The user, as in the `sub` claim of a token"))
+const userPath = (sub: string, path = "") => `/users/${encodeURIComponent(sub)}${path}`
+
+const showUser = Command.make("show", { sub, internalToken }, ({ internalToken, sub }) =>
+  printResult(
+    get(internalToken, Views.UserView, userPath(sub)),
+    (user, { age, fields }) =>
+      fields([
+        ["user", user.sub],
+        [
+          "slots",
+          `${user.slots.used} of ${user.slots.maximum}${user.limits.max_active_tasks === null ? "" : " (own limit)"}`
+        ],
+        ["tasks", `${user.waiting} waiting, ${user.running} running, ${user.interrupted} interrupted`],
+        ["failures", `${user.failures} in seven days`],
+        [
+          "stored",
+          `${user.stored_bytes.bytes} bytes of ${user.stored_bytes.tasks} tasks${
+            user.stored_bytes.complete ? "" : ", and more"
+          }`
+        ],
+        ["last revocation", user.last_revocation && age(user.last_revocation.revoked_at)],
+        ["schedules", user.schedules === undefined ? null : JSON.stringify(user.schedules)],
+        ["usage of the month", user.usage === undefined ? null : JSON.stringify(user.usage)]
+      ])
+  ))
+
+const limitUser = Command.make("limit", {
+  sub,
+  maximum: Argument.String("maximum").pipe(
+    Argument.withDescription("Active tasks that the user may have, or `default`")
+  ),
+  internalToken
+}, ({ internalToken, maximum, sub }) =>
+  Effect.gen(function*() {
+    if (maximum !== "default" && !/^\d{1,9}$/.test(maximum)) {
+      return yield* failed("The limit must be a number of active tasks, or default")
+    }
+    const body = { max_active_tasks: maximum === "default" ? null : Number(maximum) }
+    yield* printResult(
+      put(internalToken, Views.LimitsView, userPath(sub, "/limits"), body),
+      (limits) =>
+        limits.max_active_tasks === null
+          ? "The user has the default limit."
+          : `The user may have ${limits.max_active_tasks} active tasks.`
+    )
+  }))
+
+const exportUser = Command.make(
+  "export",
+  { sub, internalToken },
+  ({ internalToken, sub }) => writeLines(internalToken, userPath(sub, "/export"))
+)
+
+const eraseUser = Command.make("erase", {
+  sub,
+  confirm: optionalText("confirm", "The user again: without it nothing is erased"),
+  reason,
+  wait,
+  internalToken
+}, ({ confirm, internalToken, reason, sub, wait }) =>
+  Effect.gen(function*() {
+    if (Option.getOrUndefined(confirm) !== sub) {
+      return yield* failed(`Nothing was erased: repeat the user with --confirm to erase all that is kept of ${sub}`)
+    }
+    const body = { confirm: sub, reason: Option.getOrNull(reason) }
+    yield* begun(internalToken, yield* post(internalToken, Views.StartedBulkView, userPath(sub, "/erase"), body), wait)
+  }))
+
+const audit = Command.make(
+  "audit",
+  {
+    internalToken,
+    sub: optionalText("sub", "Only about this user"),
+    task: optionalText("task", "Only about this task"),
+    operator: optionalText("operator", "Only by this operator"),
+    action: optionalText("action", "Only this action, as in cancel"),
+    from: optionalText("from", "Begin of the range, a moment in ISO 8601 (default: all that is kept)"),
+    to: optionalText("to", "End of the range (default: now)"),
+    ...page
+  },
+  ({ internalToken, ...parameters }) =>
+    printResult(
+      get(internalToken, Views.AuditView, "/audit", parameters),
+      (shown, { age, table }) =>
+        withNext(
+          table(
+            ["AT", "OPERATOR", "VIA", "ACTION", "OUTCOME", "TARGET", "USER", "REASON"],
+            shown.data.map((line) => [
+              age(line.at),
+              line.operator,
+              line.via,
+              line.action,
+              line.outcome,
+              line.target ?? "",
+              line.sub ?? "",
+              line.reason ?? ""
+            ]),
+            "Nothing was done."
+          ),
+          shown
+        )
+    )
+)
+
+export const actionCommands = [
+  Command.make("bulk").pipe(
+    Command.withSubcommands([
+      startBulk.pipe(
+        described(
+          "Cancel, run again, delete or redeliver all that match",
+          "bulk start rerun --status failed --fingerprint 'HTTP … from model' --dry-run"
+        )
+      ),
+      listBulk.pipe(described("List the last 100 actions", "bulk list")),
+      showOne.pipe(described("Show how far an action is", "bulk show $ID --wait")),
+      stopBulk.pipe(described("Stop an action; what is done stays done", "bulk stop $ID"))
+    ]),
+    described("Change many tasks or webhooks at once (for operators)", "bulk start cancel --sub alice --dry-run")
+  ),
+  Command.make("user").pipe(
+    Command.withSubcommands([
+      showUser.pipe(described("Show a user as a whole, without what the tasks say", "user show alice")),
+      limitUser.pipe(described("Set how many active tasks a user may have", "user limit alice 200")),
+      exportUser.pipe(described("Print all that is kept of a user, as NDJSON", "user export alice > alice.ndjson")),
+      eraseUser.pipe(described("Erase all that is kept of a user", "user erase alice --confirm alice --wait"))
+    ]),
+    described("Show, limit, export and erase one user (for operators)", "user show alice")
+  ),
+  audit.pipe(
+    described("Search what operators did, and who canceled and revoked by RPC (for operators)", "audit --sub alice")
+  )
+] as const

@@ -1,0 +1,82 @@
+/** The group of commands for the queue: what waits, pauses and limits of assistants. */
+import { Effect } from "effect"
+import { Argument, CliError, Command } from "effect/cli"
+import * as Views from "../../../http/operator/QueueSchemas.ts"
+import { described, internalToken, printResult } from "../../cli/Root.ts"
+import { get, put } from "./OperatorCall.ts"
+
+type Assistant = typeof Views.QueuedAssistantView.Type
+
+const limitOf = (runs: number | null) => runs === null ? "no limit" : `limit ${runs}`
+
+const list = Command.make(
+  "list",
+  { internalToken },
+  ({ internalToken }) =>
+    printResult(get(internalToken, Views.QueueView, "/queue"), (queue, { age, fields, table }) =>
+      [
+        fields([
+          ["running", `${queue.running} (${limitOf(queue.runs)})`],
+          ["waiting", String(queue.waiting)],
+          ["oldest", queue.oldest_waiting_since && age(queue.oldest_waiting_since)],
+          ["core busy since", queue.core_busy_since && age(queue.core_busy_since)]
+        ]),
+        table(
+          ["ASSISTANT", "NAME", "RUNNING", "LIMIT", "WAITING", "OLDEST", "STATE"],
+          queue.assistants.map((assistant) => [
+            String(assistant.assistant_id),
+            assistant.name ?? "",
+            String(assistant.running),
+            String(assistant.runs ?? queue.runs_per_assistant ?? "-"),
+            String(assistant.waiting),
+            age(assistant.oldest_waiting_since),
+            assistant.paused ? "paused" : ""
+          ]),
+          "No assistant has runs, a limit or a pause."
+        )
+      ].join("\n\n"))
+)
+
+const assistant = Argument.Int("assistant").pipe(Argument.withDescription("Assistant id"))
+
+const describe = ({ assistant_id: id, paused, running, runs, waiting }: Assistant) =>
+  `Assistant ${id}: ${paused ? "paused, " : ""}${limitOf(runs)}, ${running} running, ${waiting} waiting.`
+
+const change = (token: Parameters<typeof put>[0], id: number, body: object) =>
+  printResult(put(token, Views.QueuedAssistantView, `/queue/assistants/${id}`, body), describe)
+
+const pause = (name: "pause" | "resume") =>
+  Command.make(
+    name,
+    { assistant, internalToken },
+    ({ assistant, internalToken }) => change(internalToken, assistant, { paused: name === "pause" })
+  )
+
+const runs = Argument.String("runs").pipe(
+  Argument.withDescription("Most runs that the core is given at a time, or `none` for CORE_RUNS_PER_ASSISTANT"),
+  Argument.mapEffect((value) =>
+    value === "none"
+      ? Effect.succeed(null)
+      : /^[1-9]\d{0,6}$/.test(value)
+      ? Effect.succeed(Number(value))
+      : Effect.fail(
+        new CliError.InvalidValue({ option: "runs", value, expected: "a number from 1, or none", kind: "argument" })
+      )
+  )
+)
+
+const limit = Command.make(
+  "limit",
+  { assistant, runs, internalToken },
+  ({ assistant, internalToken, runs }) => change(internalToken, assistant, { runs })
+)
+
+export const queue = Command.make("queue").pipe(
+  Command.withSubcommands([
+    list.pipe(described("Show how many runs the core has and how many wait, by assistant", "queue list")),
+    pause("pause").pipe(described("Hold the new runs of an assistant; resumed ones go on", "queue pause 7")),
+    pause("resume").pipe(described("Let the runs of a paused assistant go on", "queue resume 7")),
+    limit.pipe(described("Limit the runs of an assistant that the core is given at a time", "queue limit 7 4"))
+  ]),
+  described("Show the queue, limit and pause assistants (for operators)", "queue list")
+)

@@ -1,0 +1,250 @@
+/**
+ * Sends the deliveries of endpoints by the dispatcher of webhooks, within limits of their own: an endpoint that hangs delays no `callback_url`.
+ * Also keeps the log and the backlog within their bounds.
+ */
+import { Context, Duration, Effect, Latch, Layer, Redacted } from "effect"
+import { encode, fromText } from "../../domain/json/OpaqueJson.ts"
+import {
+  format as formatMoment,
+  monotonicMillis,
+  now,
+  plus,
+  type Timestamp,
+  unixSeconds
+} from "../../domain/Timestamp.ts"
+import { delaysOf, type DeliveryAttempt, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
+import { standardKey, standardPrefix } from "../../domain/WebhookSignature.ts"
+import { Settings } from "../settings/Settings.ts"
+import { Changes } from "../signals/Changes.ts"
+import * as ScanFloor from "../timing/ScanFloor.ts"
+import * as Worker from "../timing/Worker.ts"
+import { Secrets } from "../tokens/Secrets.ts"
+import type { Outbox } from "../webhooks/WebhookAttempts.ts"
+import { dispatch } from "../webhooks/WebhookDispatcher.ts"
+import { WebhookSender } from "../webhooks/WebhookSender.ts"
+import { HmacSha256 } from "../webhooks/WebhookSignatures.ts"
+import {
+  delays,
+  DisabledReason,
+  eventId,
+  eventStatuses,
+  keptWhileDisabled,
+  type SealedSecrets,
+  secretPurpose,
+  typeOf
+} from "./Endpoint.ts"
+import * as Metrics from "./EndpointMetrics.ts"
+import { type Disabled, type EndpointDelivery, EndpointsStore, type Sample } from "./EndpointsStore.ts"
+
+/** Attempts in flight on this node; see `AttemptLimiter`. */
+const bounds = { total: 256, reserved: 128, smallest: 8, largest: 64 }
+
+/** Opened secrets that are kept: two of each endpoint that there may be. */
+const keptSecrets = 200
+const cleaningBatch = 5000
+
+export interface Options {
+  /** `source` of CloudEvents: what identifies this service. */
+  readonly source: string
+  readonly retention: Duration.Duration
+  /** Bytes of pending bodies. */
+  readonly backlog: number
+  /** The longest pause between two rounds of upkeep. */
+  readonly upkeepInterval: Duration.Duration
+}
+
+export class EndpointOutbox extends Context.Service<EndpointOutbox, {
+  /** A delivery that is due since a moment may have been committed, or an event to read; by default since any. */
+  readonly wake: (since?: Timestamp) => void
+  /** Completes at the next `wake`. */
+  readonly next: () => Effect.Effect<void>
+  /** One attempt to send a sample, now. */
+  readonly send: (
+    secrets: SealedSecrets,
+    url: string,
+    sample: Sample | Omit<Sample, "attempt">
+  ) => Effect.Effect<DeliveryAttempt>
+}>()("async-task-service/services/endpoints/EndpointOutbox") {
+  static readonly layer = (options: Options) => Layer.effect(EndpointOutbox, make(options))
+}
+
+/** Returns a function that returns the headers of an attempt. Both secrets sign while the old one does. */
+const makeHeadersOf = Effect.fnUntraced(function*(source: string) {
+  const secrets = yield* Secrets
+  const hmac = yield* HmacSha256
+  const opened = new Map<string, Uint8Array>()
+
+  const keyOf = Effect.fnUntraced(function*(sealed: string) {
+    const known = opened.get(sealed)
+    if (known !== undefined) return known
+    const key = standardKey(Redacted.value(yield* secrets.open(secretPurpose, sealed)))
+    if (opened.size >= keptSecrets) opened.clear()
+    opened.set(sealed, key)
+    return key
+  })
+
+  return Effect.fnUntraced(function*(
+    { format, happenedAt, oldSecret, oldSecretUntil, revision, secret, status, taskId }:
+      & Pick<EndpointDelivery, "format" | "happenedAt" | "revision" | "status" | "taskId">
+      & SealedSecrets,
+    at: Timestamp,
+    body: Uint8Array
+  ) {
+    const id = eventId({ taskId, revision })
+    const second = String(unixSeconds(at))
+    const isOldValid = oldSecret !== null && oldSecretUntil !== null && at < oldSecretUntil
+    const signatures: Array<string> = []
+    for (const sealed of isOldValid ? [secret, oldSecret] : [secret]) {
+      signatures.push(`v1,${hmac(yield* keyOf(sealed), [standardPrefix(id, second), body], "base64")}`)
+    }
+    const headers: Readonly<Record<string, string>> = {
+      "content-type": "application/json",
+      "user-agent": "async-task-service",
+      "webhook-id": id,
+      "webhook-timestamp": second,
+      "webhook-signature": signatures.join(" ")
+    }
+    return format !== "cloudevents" ? headers : {
+      ...headers,
+      "ce-specversion": "1.0",
+      "ce-id": id,
+      "ce-source": source,
+      "ce-type": typeOf(status),
+      "ce-subject": taskId,
+      "ce-time": formatMoment(happenedAt)
+    }
+  })
+})
+
+const logDisabled = ({ id, reason, url }: Disabled) => {
+  Metrics.disabled.add(1, reason)
+  const why = reason === "gone" ? "its receiver responded with 410" : "no attempt succeeded for 72 hours"
+  return Effect.annotateLogs(
+    Effect.logWarning(
+      `a webhook endpoint was disabled: ${why}. PATCH it with {"disabled": false} when its receiver works`
+    ),
+    { endpoint: id, url: url === null ? null : new URL(url).origin }
+  )
+}
+
+/** Repeats a deletion until it finds less than it may. */
+const repeatFull = <E>(deletion: Effect.Effect<number, E>) =>
+  Effect.gen(function*() {
+    let sum = 0
+    for (;;) {
+      const count = yield* deletion
+      sum += count
+      if (count < cleaningBatch) return sum
+    }
+  })
+
+const makeUpkeep = Effect.fnUntraced(function*({ backlog, retention }: Options) {
+  const store = yield* EndpointsStore
+
+  const report = Effect.fnUntraced(function*(at: Timestamp) {
+    const counts = new Map<string, number>()
+    let oldest: number = at
+    for (const { disabledReason, failingSince, oldestDue } of yield* store.health) {
+      const state = disabledReason ?? (failingSince === null ? "enabled" : "failing")
+      counts.set(state, (counts.get(state) ?? 0) + 1)
+      oldest = Math.min(oldest, oldestDue ?? at)
+    }
+    for (const state of ["enabled", "failing", ...DisabledReason.literals]) {
+      Metrics.endpoints.set(counts.get(state) ?? 0, state)
+    }
+    Metrics.overdue.set((at - oldest) / 1_000_000)
+  })
+
+  const drop = Effect.fnUntraced(
+    function*<E>(reason: "backlog" | "too_old", why: string, dropping: Effect.Effect<number, E>) {
+      const count = yield* dropping
+      if (count === 0) return
+      Metrics.dropped.add(count, reason)
+      yield* Effect.logWarning(`${count} deliveries to webhook endpoints were given up: ${why}`)
+    }
+  )
+
+  return Effect.gen(function*() {
+    const at = yield* now
+    yield* report(at)
+    yield* drop(
+      "too_old",
+      "their endpoint was disabled or unread for 7 days",
+      repeatFull(store.dropOld(plus(at, Duration.negate(keptWhileDisabled)), cleaningBatch))
+    )
+    yield* drop(
+      "backlog",
+      `what is pending had more than ${backlog} bytes (WEBHOOK_ENDPOINT_BACKLOG)`,
+      store.dropBacklog(backlog)
+    )
+    yield* repeatFull(store.deleteBefore(plus(at, Duration.negate(retention)), cleaningBatch))
+  })
+})
+
+const make = Effect.fnUntraced(function*(options: Options) {
+  const store = yield* EndpointsStore
+  const sender = yield* WebhookSender
+  const changes = yield* Changes
+  const { webhookTimeout } = yield* Settings
+  const headersOf = yield* makeHeadersOf(options.source)
+
+  const pending = Latch.makeUnsafe()
+  const floor = ScanFloor.make()
+  let signal = Latch.makeUnsafe()
+  const wake = (since = ScanFloor.lowest) => {
+    floor.lower(since)
+    store.outbox.committed(since)
+    pending.openUnsafe()
+    const before = signal
+    signal = Latch.makeUnsafe()
+    before.openUnsafe()
+  }
+  yield* changes.relay((_, head) => {
+    if (head !== undefined && !eventStatuses.includes(head.status)) return
+    wake(head?.lastEventAt ?? undefined)
+  })
+
+  const outbox: Outbox<EndpointDelivery> = {
+    name: "endpoints",
+    store: {
+      ...store.outbox,
+      recordOutcomes: (outcomes) =>
+        Effect.flatMap(
+          store.outbox.recordOutcomes(outcomes),
+          (disabled) => Effect.forEach(disabled, logDisabled, { discard: true })
+        )
+    },
+    headersOf,
+    nextDelay: ({ attempt, attemptsBefore }) => nextDelay(attempt - attemptsBefore, delays),
+    delays: yield* delaysOf(delays),
+    metrics: { attempted: Metrics.attempts.record, late: Metrics.lateness.record, abandoned: Metrics.abandoned.add }
+  }
+  const { drain } = yield* dispatch(outbox, bounds, { pending, floor })
+  yield* Effect.addFinalizer(() => drain)
+
+  const interval = Duration.clamp(Duration.divideUnsafe(options.retention, 10), {
+    minimum: Duration.seconds(1),
+    maximum: options.upkeepInterval
+  })
+  yield* Worker.make({ name: "the upkeep of webhook endpoints", interval, runOnce: yield* makeUpkeep(options) })
+
+  return EndpointOutbox.of({
+    wake,
+    next: () => signal.await,
+    send: Effect.fnUntraced(function*(secrets, url, sample) {
+      const startedAt = yield* now
+      const begun = yield* monotonicMillis
+      const body = encode(fromText(sample.body))
+      const headers = yield* headersOf({ ...sample, ...secrets }, startedAt, body)
+      const outcome = yield* sender.post(url, headers, body).pipe(
+        Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
+        Effect.timeoutOrElse({
+          duration: webhookTimeout,
+          orElse: () => Effect.succeed({ responseStatus: null, error: "timed_out" as const })
+        }),
+        Effect.catch(({ error }) => Effect.succeed({ responseStatus: null, error }))
+      )
+      return { number: 1, startedAt, duration: Math.round((yield* monotonicMillis) - begun), ...outcome }
+    })
+  })
+})

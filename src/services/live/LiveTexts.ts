@@ -1,0 +1,428 @@
+/**
+ * What the runs of this node's tasks write, as they write it. Nothing of it is stored: the turns that a core reports are, and a text
+ * that is lost begins again with the next one. Only tasks with appends or readers have a text here.
+ */
+import { Clock, Context, Duration, Effect, Latch, Layer, Option, type Scope } from "effect"
+import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
+import * as RawJson from "../../domain/json/RawJson.ts"
+import { type Found, object } from "../../domain/json/Shape.ts"
+import { textOfToken } from "../../domain/json/tables.ts"
+import * as Limits from "../../domain/Limits.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../domain/Task.ts"
+import { monotonicMillisOf } from "../../domain/Timestamp.ts"
+import * as TurnParts from "../../domain/TurnParts.ts"
+import { TaskOwnership } from "../cluster/TaskOwnership.ts"
+import { LiveBytes, observe } from "../limits/Memory.ts"
+import { Changes } from "../signals/Changes.ts"
+import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
+import { Turns } from "../tasks/Turns.ts"
+import * as Worker from "../timing/Worker.ts"
+import { type Handed, Peers, type Taken } from "./LivePeers.ts"
+import { keptUnits, LiveText, type Part } from "./LiveText.ts"
+
+/** Milliseconds for which a run that was the current one counts as such without another look, and between its signs of life. */
+const validity = 5000
+/** Milliseconds after which a text is dropped that nobody used: of a live task, and of one that has ended. */
+const idle = { live: 5 * 60_000, ended: 60_000 }
+const checkInterval = Duration.seconds(15)
+/** Without texts: the first one ends it. */
+const restInterval = Duration.days(1)
+
+const interval = Duration.toMillis(Limits.textInterval)
+
+/** UTF-16 units of which followers are told at once. */
+const maxUntold = keptUnits / 4
+
+export const textShape = object({ output: TurnParts.output })
+
+const isShort = (text: string) => text.length <= keptUnits
+
+/** The text of a turn, as far as it is kept. */
+const takePart = (turn: Found, bytes: Uint8Array): Part => {
+  const found = TurnParts.textOf(turn, bytes)
+  const text = found === undefined ? "" : textOfToken(found.bytes, 0, found.bytes.length, true)
+  // Joined, because a slice refers to the whole text.
+  return isShort(text)
+    ? { offset: 0, text }
+    : { offset: text.length - keptUnits, text: [text.slice(-keptUnits)].join("") }
+}
+
+/** The text of a turn in memory, as far as it is kept. */
+const partOf = (turn: OpaqueJson): Effect.Effect<Part> => {
+  const bytes = encode(turn)
+  return Effect.map(RawJson.find(textShape, bytes), (found) => takePart(found, bytes))
+}
+
+/** Milliseconds since 1970 at which a task was created, as its id (UUID version 7) says. */
+const createdAt = (uuid: TaskId) => Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)
+
+interface Reported {
+  readonly status: TaskStatus
+  readonly applied: boolean
+  /** The index of the append that is expected; null if it is not known. */
+  readonly next: number | null
+}
+
+/** Another node has the task, and knows that the run is not its current one. */
+type Outcome = Reported | Exclude<Taken, { readonly _tag: "Taken" }>
+
+type Appends = NonNullable<Handed["appends"]>
+
+/** A text with what this node knows of it. */
+interface Entry {
+  readonly text: LiveText
+  hasEnded: boolean
+  /** Whether the text is more than the turns that were stored. */
+  hasAppends: boolean
+  /** Monotonic milliseconds from which on its followers may be told of the next change. */
+  tellAt: number
+  /** The end of the text when they were told last. */
+  toldEnd: number
+}
+
+export class LiveTexts extends Context.Service<LiveTexts, {
+  /** Whether a turn of this task has to be reported to `turn`. */
+  readonly has: (uuid: TaskId) => boolean
+  /** Adds text. `sign` records a sign of life of the run, and fails when the run is not the current one. */
+  readonly append: <E>(
+    run: { readonly uuid: TaskId; readonly runId: RunId; readonly eventId: string },
+    appends: Appends,
+    sign: Effect.Effect<TaskHead, E>
+  ) => Effect.Effect<Outcome, E | StoreUnavailable>
+  /** Takes the text of a turn that was stored. Returns the index that is expected, if the core counts appends. */
+  readonly turn: (
+    stored: { readonly uuid: TaskId; readonly runId: RunId; readonly eventId: string; readonly revision: number },
+    turn: OpaqueJson,
+    next: number | undefined
+  ) => Effect.Effect<number | null>
+  /** The index that is expected, as far as this node knows or the owner says. */
+  readonly nextOf: (
+    run: { readonly uuid: TaskId; readonly runId: RunId; readonly eventId: string }
+  ) => Effect.Effect<number | null>
+  /** The text of a task for a reader, until the scope closes. */
+  readonly open: (task: TaskHead) => Effect.Effect<LiveText, StoreUnavailable, Scope.Scope>
+  /** Brings a text up to the turn of a revision. The turn of a task that has ended well is right, whatever came before. */
+  readonly settle: (text: LiveText, revision: number, status: TaskStatus) => Effect.Effect<void, StoreUnavailable>
+  /** What this node knows as the owner, for other nodes. */
+  readonly take: <E>(handed: Handed, sign: Effect.Effect<TaskHead, E>) => Effect.Effect<Taken, E | StoreUnavailable>
+  /** Tells the followers of the text later, if they cannot be told now. */
+  readonly tellLater: (text: LiveText) => void
+}>()("async-task-service/services/live/LiveTexts") {
+  static readonly layer = Layer.effect(LiveTexts, Effect.suspend(() => make))
+}
+
+/** Tells followers of changes, at most once in `interval` for each text. */
+const makeTeller = Effect.fnUntraced(function*(clock: Clock.Clock) {
+  const later = new Set<Entry>()
+  const hasLater = Latch.makeUnsafe()
+
+  const tell = (entry: Entry, at: number) => {
+    later.delete(entry)
+    // A timer that is late does not delay those after it.
+    entry.toldEnd = entry.text.end
+    entry.tellAt = at - entry.tellAt < interval ? entry.tellAt + interval : at + interval
+    for (const { onChange } of entry.text.followers) onChange()
+  }
+  const tellLater = (entry: Entry) => {
+    if (later.add(entry).size === 1) hasLater.openUnsafe()
+  }
+  const round = Effect.gen(function*() {
+    yield* hasLater.await
+    hasLater.closeUnsafe()
+    while (later.size > 0) {
+      const at = monotonicMillisOf(clock)
+      let next = Infinity
+      for (const entry of later) {
+        if (entry.tellAt <= at) tell(entry, at)
+        else next = Math.min(next, entry.tellAt)
+      }
+      for (const entry of later) next = Math.min(next, entry.tellAt)
+      if (next < Infinity) yield* Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - monotonicMillisOf(clock)))))
+    }
+  })
+  yield* Effect.forkScoped(Effect.forever(round))
+
+  return {
+    tellLater,
+    changed: (entry: Entry) => {
+      if (entry.text.followers.size === 0) return
+      const at = monotonicMillisOf(clock)
+      // Nobody misses what is dropped at the front.
+      if (entry.tellAt <= at || entry.text.end - entry.toldEnd > maxUntold) tell(entry, at)
+      else tellLater(entry)
+    }
+  }
+})
+
+/** The texts in the order of their last reads, within a bound of memory. */
+const makeEntries = Effect.fnUntraced(function*(clock: Clock.Clock) {
+  const maxBytes = yield* LiveBytes
+  const entries = new Map<TaskId, Entry>()
+  let bytes = 0
+  yield* observe("core", "live", maxBytes, { inUse: () => bytes, waiting: () => 0 })
+
+  const remove = (entry: Entry) => {
+    if (entries.delete(entry.text.uuid)) bytes -= entry.text.size
+  }
+  /** Runs a change of a text, and frees others if there is too much. */
+  const resize = <A>({ text }: Entry, change: () => A): A => {
+    const before = text.size
+    const changed = change()
+    if (entries.has(text.uuid)) bytes += text.size - before
+    for (const other of entries.values()) {
+      if (bytes <= maxBytes) break
+      if (other.hasEnded && other.text.followers.size === 0) remove(other)
+      else {
+        bytes -= other.text.size
+        other.text.free()
+      }
+    }
+    return changed
+  }
+  const hasEntries = Latch.makeUnsafe()
+  /** A text that was used is freed last. */
+  const use = (entry: Entry) => {
+    entry.text.usedAt = monotonicMillisOf(clock)
+    if (entries.delete(entry.text.uuid)) entries.set(entry.text.uuid, entry)
+  }
+  const add = (text: LiveText): Entry => {
+    const entry = { text, hasEnded: false, hasAppends: false, tellAt: 0, toldEnd: 0 }
+    if (entries.size === 0) hasEntries.openUnsafe()
+    entries.set(text.uuid, entry)
+    text.usedAt = monotonicMillisOf(clock)
+    return entry
+  }
+  const dropIdle = Effect.sync(() => {
+    const at = monotonicMillisOf(clock)
+    for (const entry of entries.values()) {
+      const longest = entry.hasEnded ? idle.ended : idle.live
+      if (entry.text.followers.size === 0 && at - entry.text.usedAt > longest) remove(entry)
+    }
+  })
+  yield* Worker.make({
+    name: "the check of live texts",
+    runOnce: dropIdle,
+    interval: Effect.sync(() => entries.size === 0 ? restInterval : checkInterval),
+    wake: hasEntries,
+    isDelayed: true
+  })
+  return { entries, add, resize, use }
+})
+
+const make = Effect.gen(function*() {
+  const reads = yield* TaskReads
+  const turns = yield* Turns
+  const ownership = yield* TaskOwnership
+  const changes = yield* Changes
+  const peers = yield* Peers
+  const clock = yield* Clock.Clock
+  const { add, entries, resize, use } = yield* makeEntries(clock)
+  const { changed, tellLater } = yield* makeTeller(clock)
+
+  yield* changes.observe((uuid, head) => {
+    const entry = entries.get(uuid)
+    if (entry === undefined) return
+    const isValid = head?.status === "processing" && head.runId === entry.text.runId
+    entry.text.validUntil = isValid ? monotonicMillisOf(clock) + validity : -Infinity
+    if (head !== undefined && isTerminal(head.status)) entry.hasEnded = true
+  })
+
+  const readPart = Effect.fnUntraced(function*(uuid: TaskId) {
+    const outline = Option.getOrUndefined(yield* reads.outline(uuid))
+    if (outline === undefined) return undefined
+    const part = yield* turns.read(outline, textShape, takePart)
+    return { part: part ?? { offset: 0, text: "" }, outline }
+  })
+
+  /** Whether the current run reported a turn. One that was stored before is of an earlier run. */
+  const hasOwnTurn = Effect.fnUntraced(function*({ revision, uuid }: TaskOutline) {
+    const events = yield* reads.eventsAfter(uuid, Math.max(-1, revision - 500), 500)
+    const resumed = events.findLastIndex(({ type }) => type === "ToolResultsSubmitted")
+    return resumed < 0 || events.slice(resumed).some(({ type }) => type === "Progressed")
+  })
+
+  /** The text of a task of which nothing is known here, with what was stored. */
+  const begin = Effect.fnUntraced(function*(head: TaskHead) {
+    const { runId, uuid } = head
+    // Others may have had more of the text before: the task may be older than this process, or than its ownership here.
+    const isFresh = createdAt(uuid) >= ownership.ownedSince(uuid)
+    const found = yield* readPart(uuid)
+    const isOwn = found !== undefined && found.part.text !== "" && (yield* hasOwnTurn(found.outline))
+    const known = entries.get(uuid)
+    if (known !== undefined) return known
+    const entry = add(new LiveText(uuid, isFresh ? -1 : head.revision + 1))
+    entry.text.runId = runId
+    entry.hasEnded = isTerminal(head.status)
+    if (found !== undefined && found.part.text !== "") {
+      const { outline: { revision }, part } = found
+      resize(entry, () => entry.text.replace(part, isFresh ? -1 : revision))
+      entry.text.turnRevision = revision
+      entry.text.version = 0
+      if (!isOwn) entry.text.runId = undefined
+      else if (!isFresh) entry.text.next = null
+    }
+    return entry
+  })
+
+  const startRun = (entry: Entry, runId: RunId, base: number) => {
+    const { text } = entry
+    text.runId = runId
+    text.next = 0
+    if (text.end > 0) resize(entry, () => text.replace({ offset: 0, text: "" }, base))
+  }
+
+  const apply = (entry: Entry, appends: Appends): { readonly applied: boolean; readonly next: number | null } => {
+    const { text } = entry
+    let added = ""
+    let { next } = text
+    for (const append of appends) {
+      if (append.index !== next) continue
+      added += append.text
+      next++
+    }
+    const applied = next !== text.next
+    text.next = next
+    text.usedAt = monotonicMillisOf(clock)
+    if (applied) {
+      entry.hasAppends = true
+      resize(entry, () => text.append(added))
+      changed(entry)
+    }
+    return { applied, next }
+  }
+
+  const appendHere = <E>(
+    { runId, uuid }: { readonly uuid: TaskId; readonly runId: RunId },
+    appends: Appends,
+    sign: Effect.Effect<TaskHead, E>
+  ): Effect.Effect<Reported, E | StoreUnavailable> =>
+    Effect.suspend(() => {
+      const known = entries.get(uuid)
+      if (known !== undefined && known.text.runId === runId && monotonicMillisOf(clock) < known.text.validUntil) {
+        return Effect.succeed({ status: "processing" as const, ...apply(known, appends) })
+      }
+      return Effect.flatMap(sign, (head): Effect.Effect<Reported, StoreUnavailable> => {
+        if (head.status !== "processing") {
+          return Effect.succeed({ status: head.status, applied: false, next: known?.text.next ?? null })
+        }
+        const entry = entries.get(uuid)
+        return Effect.map(entry === undefined ? begin(head) : Effect.succeed(entry), (entry) => {
+          if (entry.text.runId !== runId) startRun(entry, runId, head.revision + 1)
+          entry.text.validUntil = monotonicMillisOf(clock) + validity
+          return { status: head.status, ...apply(entry, appends) }
+        })
+      })
+    })
+
+  const takeTurn = (
+    { revision, runId, uuid }: { readonly uuid: TaskId; readonly runId: RunId; readonly revision: number },
+    part: Part,
+    next: number | undefined
+  ): number | null => {
+    const entry = entries.get(uuid) ?? add(new LiveText(uuid, revision))
+    const { text } = entry
+    if (revision < text.turnRevision) return text.next
+    text.turnRevision = revision
+    if (text.runId !== runId) {
+      text.runId = runId
+      text.next = 0
+    }
+    if (next !== undefined) {
+      text.next = next
+      entry.hasAppends = true
+    }
+    text.validUntil = monotonicMillisOf(clock) + validity
+    if (resize(entry, () => text.merge(part, revision)) !== "same") changed(entry)
+    return text.next
+  }
+
+  /** A turn that was read later than it was stored: the text may have grown since. */
+  const readTurn = Effect.fnUntraced(function*(entry: Entry, status: TaskStatus) {
+    const { text } = entry
+    const found = yield* readPart(text.uuid)
+    if (found === undefined || found.outline.revision <= text.turnRevision) return
+    const { outline: { revision }, part } = found
+    text.turnRevision = revision
+    if (status !== "completed" && (entry.hasAppends || isTerminal(status)) && text.continues(part)) return
+    if (resize(entry, () => text.merge(part, revision)) !== "same") changed(entry)
+  })
+
+  return LiveTexts.of({
+    has: (uuid) => entries.has(uuid),
+
+    append: <E>(
+      run: Pick<Handed, "uuid" | "runId" | "eventId">,
+      appends: Appends,
+      sign: Effect.Effect<TaskHead, E>
+    ) =>
+      Effect.suspend((): Effect.Effect<Outcome, E | StoreUnavailable> => {
+        if (ownership.isMine(run.uuid)) return appendHere(run, appends, sign)
+        return Effect.flatMap(
+          peers.hand({ ...run, appends }),
+          (taken): Effect.Effect<Outcome, E> =>
+            taken === undefined
+              ? Effect.map(sign, ({ status }) => ({ status, applied: false, next: null }))
+              : Effect.succeed(taken)
+        )
+      }),
+
+    turn: Effect.fnUntraced(function*(stored, turn, next) {
+      const part = yield* partOf(turn)
+      if (ownership.isMine(stored.uuid)) return takeTurn(stored, part, next)
+      const { revision, ...run } = stored
+      const taken = yield* peers.hand({ ...run, turn: { ...part, revision, next: next ?? null } })
+      return taken?._tag === "Taken" ? taken.next : null
+    }),
+
+    nextOf: (run) =>
+      Effect.suspend(() => {
+        if (ownership.isMine(run.uuid)) return Effect.succeed(entries.get(run.uuid)?.text.next ?? null)
+        return Effect.map(
+          peers.hand({ ...run, appends: [] }),
+          (taken) => taken?._tag === "Taken" ? taken.next : null
+        )
+      }),
+
+    take: Effect.fnUntraced(function*({ appends, runId, turn, uuid }, sign) {
+      let taken: Reported = { status: "processing", applied: true, next: null }
+      if (turn !== undefined) {
+        const next = takeTurn({ uuid, runId, revision: turn.revision }, turn, turn.next ?? undefined)
+        taken = { ...taken, next }
+      }
+      if (appends !== undefined) taken = yield* appendHere({ uuid, runId }, appends, sign)
+      return { _tag: "Taken" as const, ...taken }
+    }),
+
+    open: Effect.fnUntraced(function*(task) {
+      const entry = entries.get(task.uuid) ?? (yield* begin(task))
+      // A text that is read is not removed.
+      const reader = { onChange: () => {} }
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          entry.text.followers.add(reader)
+          if (!entries.has(task.uuid)) entries.set(task.uuid, entry)
+          use(entry)
+        }),
+        () =>
+          Effect.sync(() => {
+            entry.text.followers.delete(reader)
+            use(entry)
+          })
+      )
+      return entry.text
+    }),
+
+    settle: (text, revision, status) =>
+      Effect.suspend(() => {
+        const entry = entries.get(text.uuid)
+        if (entry === undefined || text.turnRevision >= revision) return Effect.void
+        return readTurn(entry, status)
+      }),
+
+    tellLater: (text) => {
+      const entry = entries.get(text.uuid)
+      if (entry !== undefined) tellLater(entry)
+    }
+  })
+})

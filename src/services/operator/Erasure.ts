@@ -1,0 +1,114 @@
+/** Erases all that is kept of a user: tasks, and the rows of every table that names users. */
+import { Effect, Option } from "effect"
+import { encode } from "../../domain/json/OpaqueJson.ts"
+import * as Reader from "../../domain/json/Reader.ts"
+import { object, raw } from "../../domain/json/Shape.ts"
+import { isTerminal, type TaskHead } from "../../domain/Task.ts"
+import { UserDataOfExtensions } from "../Extensions.ts"
+import { countQuery, make as makeQueries } from "../store/sql/Queries.ts"
+import { TaskReads } from "../store/tasks/TaskReads.ts"
+import * as UserTables from "../store/UserTables.ts"
+import { Tasks } from "../tasks/Tasks.ts"
+import { Turns } from "../tasks/Turns.ts"
+import { Audit } from "./Audit.ts"
+import { userData as ofOperators } from "./OperatorTables.ts"
+
+/** Rows that one statement deletes. */
+const batch = 1000
+const outputShape = object({ output: raw })
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Adds the ids of `file` and `voice` in a value of JSON. */
+const addFileIds = (value: unknown, ids: Set<string>): void => {
+  const open = [value]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (Array.isArray(next)) { for (const item of next) open.push(item) }
+    else if (isObject(next)) {
+      for (const [name, member] of Object.entries(next)) {
+        if ((name === "file" || name === "voice") && isObject(member) && typeof member["id"] === "string") {
+          ids.add(member["id"])
+        } else open.push(member)
+      }
+    }
+  }
+}
+
+const deletion = (table: string, isOfUser: string) =>
+  countQuery(
+    `WITH erased AS (
+      DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} WHERE ${isOfUser} LIMIT ${batch})) RETURNING 1
+    ) SELECT count(*)::int AS count FROM erased`
+  )
+
+export const make = Effect.gen(function*() {
+  const reads = yield* TaskReads
+  const tasks = yield* Tasks
+  const turns = yield* Turns
+  const audit = yield* Audit
+  const { count, execute } = yield* makeQueries
+  const tables = [...(yield* UserDataOfExtensions), ofOperators, UserTables.userData].flatMap(({ tables }) => tables)
+  const deletions = tables.map(({ isOfUser, table }) => deletion(table, isOfUser))
+
+  /** The ids of the backend's files that a task has sent, or got. */
+  const filesOf = Effect.fnUntraced(function*({ uuid }: TaskHead) {
+    const ids = new Set<string>()
+    const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
+    if (stored !== undefined) addFileIds(Reader.readValid(encode(stored.request)), ids)
+    const outline = Option.getOrUndefined(yield* reads.outline(uuid))
+    if (outline !== undefined) {
+      const output = yield* turns.read(outline, outputShape, (turn, bytes) => {
+        const found = turn.field("output")
+        return found === undefined ? undefined : Reader.readValid(bytes.subarray(found.start, found.end))
+      })
+      addFileIds(output, ids)
+    }
+    return [...ids]
+  })
+
+  /** Cancels a live task, whose run the core then stops, and deletes it. */
+  const eraseTask = Effect.fnUntraced(function*(task: TaskHead, actor: string) {
+    let head = task
+    for (let isDeleted = false; !isDeleted;) {
+      if (!isTerminal(head.status)) {
+        yield* tasks.withdraw(head, null, actor).pipe(
+          Effect.catchTags({ TaskHasEnded: () => Effect.void, TaskNotFound: () => Effect.void })
+        )
+      }
+      const [present] = yield* reads.heads([task.uuid])
+      if (present === undefined) return
+      head = present
+      isDeleted = yield* tasks.delete(head).pipe(
+        Effect.as(true),
+        Effect.catchTags({ TaskNotEnded: () => Effect.succeed(false), TaskNotFound: () => Effect.succeed(true) })
+      )
+    }
+  })
+
+  /** Deletes the rows that are left, and returns their number. */
+  const eraseRows = Effect.fnUntraced(function*(sub: string) {
+    let erased = 0
+    for (const statement of deletions) {
+      for (let deleted = batch; deleted === batch;) {
+        deleted = yield* count(statement, [sub])
+        erased += deleted
+      }
+    }
+    return erased
+  })
+
+  /** What remains of the audit and of other bulk actions has a pseudonym, which is returned. */
+  const pseudonymize = Effect.fnUntraced(function*(sub: string, bulkId: string) {
+    const pseudonym = yield* audit.pseudonym(sub)
+    yield* execute(`UPDATE operator_actions SET sub = $2::text WHERE sub = $1::text`, [sub, pseudonym])
+    yield* execute(`UPDATE operator_bulk SET sub = $2::text WHERE sub = $1::text AND id <> $3::uuid`, [
+      sub,
+      pseudonym,
+      bulkId
+    ])
+    return pseudonym
+  })
+
+  return { filesOf, eraseTask, eraseRows, pseudonymize }
+})
