@@ -12,6 +12,7 @@ export class BusyCore extends ScriptedCore {
   end: (run: StartedRun) => Promise<unknown> = (run) => complete(run)
 
   readonly live = new Set<string>()
+  readonly ended = new Set<string>()
   /** Runs in the order in which they were taken. */
   readonly taken: Array<StartedRun> = []
   /** `performance.now()` of each refusal. */
@@ -23,12 +24,12 @@ export class BusyCore extends ScriptedCore {
     this.room = room
     this.takes = takes
     this.onStart = (run, response) => {
-      if (!this.live.has(run.run_id) && this.live.size >= this.room) {
+      if (!this.live.has(run.run_id) && !this.ended.has(run.run_id) && this.live.size >= this.room) {
         this.refusals.push(performance.now())
         if (this.retryAfter !== undefined) response.setHeader("retry-after", this.retryAfter)
         return this.refusal
       }
-      if (this.live.has(run.run_id)) return 202
+      if (this.live.has(run.run_id) || this.ended.has(run.run_id)) return 202
       this.live.add(run.run_id)
       this.taken.push(run)
       this.most = Math.max(this.most, this.live.size)
@@ -40,9 +41,10 @@ export class BusyCore extends ScriptedCore {
   private async work(run: StartedRun) {
     await report(run, { type: "processing" }).catch(() => {})
     await new Promise((resolve) => setTimeout(resolve, this.takes))
-    // The place is free before the event tells so.
+    // The place is free before the event tells so. A run whose end the service has learned is not begun again.
     this.live.delete(run.run_id)
-    await this.end(run).catch(() => {})
+    this.ended.add(run.run_id)
+    await this.end(run).catch(() => this.ended.delete(run.run_id))
   }
 
   /** Interrupts a first run, and completes a resumed one. */
