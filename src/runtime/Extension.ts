@@ -112,6 +112,8 @@ interface LoadedExtension {
   readonly operators?: Layer.Layer<OperatorAuthorization, SqlError.SqlError, EngineServices>
   /** Tokens of operators that may change nothing: they read the metrics too. */
   readonly readTokens?: ReadonlyArray<Redacted.Redacted>
+  /** The name of each of them, for `doctor`. */
+  readonly readTokenNames?: ReadonlyArray<string>
   /** Its routes for operators, which exist if another extension knows operators. */
   readonly forOperators?: Layer.Layer<never, SqlError.SqlError, EngineServices | OperatorAuthorization>
   /** What it knows of tasks. */

@@ -26,11 +26,13 @@ core.onStart = async (run, response) => {
 }
 const accept = (run: StartedRun) => report(run, { type: "processing" })
 
-describe("a core that answers once that it is busy", () => {
+describe("a core that answers once with an error", () => {
   const inAnHour = new Date(Date.now() + 3_600_000).toUTCString()
   const values = ["120", "5.9", inAnHour, "0", "-5", "soon", "1e3", "12.5.2026", "99999999999999999999", ""]
-  for (const status of [503, 429, 408]) {
+  for (const status of [503, 408]) {
     for (const value of values) {
+      // A core that says when there will be room has none: the run waits for it.
+      if (status === 503 && !["-5", "soon", "1e3", "12.5.2026", ""].includes(value)) continue
       it.concurrent(`with ${status} and Retry-After: ${value} gets the run again before its deadline`, async () => {
         const text = `${status} ${value}`
         headers.set(text, { "retry-after": value })

@@ -60,12 +60,12 @@ export const make = Effect.fnUntraced(function*(
       Effect.andThen(execute, Effect.forEach(requests, ({ uuid }) => reads.get(uuid)))
   })
 
-  const commitOne: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim) {
+  const commitOne: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, ...rest) {
     const request: Request = {
       number: ++requests,
       uuid,
       isPoisoned: world.isRough && dice.chance(0.02),
-      commit: writes.commit(uuid, event, at, fence, claim)
+      commit: writes.commit(uuid, ...rest)
     }
     const exit = yield* Effect.exit(commit(request))
     if (Exit.isFailure(exit)) {

@@ -7,6 +7,7 @@ import { Clock, Duration, Effect, Fiber, type Result } from "effect"
 import { type CoreEvent, toReport } from "../../src/domain/CoreProtocol.ts"
 import { CoreUnavailable } from "../../src/domain/DispatchRetry.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
+import type { CoreResponse } from "../../src/services/core/CoreClient.ts"
 import type { CoreEnd, Node } from "./Node.ts"
 import { seenOf } from "./Seen.ts"
 import { checkOffer } from "./Witness.ts"
@@ -67,6 +68,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   const runs = new Map<string, CoreRun>()
   /** The last interrupt of each task. */
   const interrupts = new Map<TaskId, CoreEvent>()
+  const liveRuns = () => [...runs.values()].filter(({ state }) => state === "live")
   let eventNumber = 0
   const declaration = JSON.stringify(world.silence === undefined ? {} : { silence_seconds: world.silence })
 
@@ -212,13 +214,26 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   })
 
   /** Long after the last fault, and within the silence that the core declares, nobody hands a run over again. */
-  const checkDisturbed = ({ heardAt, runId }: CoreRun, at: number) => {
+  const checkDisturbed = ({ heardAt, runId, startedAt }: CoreRun, at: number) => {
     const { calmFrom, calmSince = Infinity, silence = 0, sweepInterval } = world
-    const isCalm = at > Math.max(calmFrom, calmSince) + dispatchTime + sweepInterval
+    // Each node of those that know nothing of each other hands a run over that it did not know, such as one that has waited.
+    const isCalm = at > Math.max(calmFrom, calmSince, startedAt) + dispatchTime + sweepInterval
     return isCalm && at < heardAt + (silence - 1) * 1000
       ? recorder.violated(`run ${runId} was dispatched again although it lives`)
       : Effect.void
   }
+
+  /** Runs that are the present ones of their tasks; of others a stop is owed. */
+  const checkRoom = Effect.suspend(() => {
+    const present = liveRuns().filter(({ runId, taskId }) => {
+      const row = world.tables.tasks.get(taskId)
+      return row?.runId === runId && (row.status === "pending" || row.status === "processing")
+    })
+    const { coreRuns = Infinity } = world
+    return present.length > coreRuns
+      ? recorder.violated(`the core has ${present.length} runs, of ${coreRuns}`)
+      : Effect.void
+  })
 
   const accept = Effect.fnUntraced(function*(taskId: TaskId, runId: string) {
     const startedAt = yield* Clock.currentTimeMillis
@@ -239,6 +254,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
       heardAt: -Infinity
     }
     runs.set(runId, run)
+    yield* checkRoom
     yield* Effect.forkIn(work(run), world.scope)
   })
 
@@ -268,17 +284,36 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     return runs.has(runId) ? refusalOfKnown : 0.5
   }
 
+  const isFull = (runId: string) => !runs.has(runId) && liveRuns().length >= world.coreRoom
+
+  /** The core has not taken the run: unless it may have it from an earlier attempt, its acceptance clock does not count. */
+  const refuseBusy = (isStart: boolean, taskId: TaskId, at: number): CoreResponse => {
+    const seen = seenOf(world, taskId)
+    if (isStart) world.refusedAt = at
+    if (isStart && seen.handedAt === undefined) seen.offeredAt = undefined
+    return { status: 429, retryAfter: dice.chance(0.7) ? String(dice.between(1, 20)) : undefined }
+  }
+
   const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body) {
     const isStart = path === "/runs"
     const { resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
     if (isStart) yield* checkOffer(world, task_id, run_id, resume)
+    const begunAt = yield* Clock.currentTimeMillis
     yield* Effect.sleep(Duration.millis(dice.delay(300)))
     const fault = world.isRough
       ? dice.weigh({ ...faults, refusal: refusalOf(isStart, run_id) })
       : "none"
     if (fault !== "none") yield* recorder.note("core", `${path}: ${fault}`)
-    if (fault === "away") return { status: 503, retryAfter: undefined }
-    if (fault === "busy") return { status: 429, retryAfter: String(dice.between(1, 20)) }
+    if (fault === "away") {
+      if (isStart) seenOf(world, task_id).handedAt ??= begunAt
+      return { status: 503, retryAfter: undefined }
+    }
+    if (fault === "busy") return refuseBusy(isStart, task_id, yield* Clock.currentTimeMillis)
+    if (isStart && fault !== "refusal" && isFull(run_id)) {
+      yield* recorder.note("core", `${path}: full`)
+      return refuseBusy(isStart, task_id, yield* Clock.currentTimeMillis)
+    }
+    if (isStart) seenOf(world, task_id).handedAt ??= begunAt
     if (fault === "refusal") seenOf(world, task_id).failures.add(failures.internal)
     if (fault === "refusal") return { status: 400, retryAfter: undefined }
     if (fault === "lost request") return yield* unreachable("lost request")
@@ -302,6 +337,6 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     restart,
     end: { answer, resumeReplyLost },
     knows: (runId) => runs.has(runId),
-    liveRuns: () => [...runs.values()].filter(({ state }) => state === "live")
+    liveRuns
   }
 }

@@ -4,7 +4,8 @@ import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskHead, TaskId } from "../../src/domain/Task.ts"
 import { now, plus, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
-import type { RunQueue } from "../../src/services/store/queue/RunQueue.ts"
+import type { MemoryTables } from "../../src/services/store/MemoryTables.ts"
+import type { Admission, RunQueue } from "../../src/services/store/queue/RunQueue.ts"
 import type { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
 import type { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
 import type { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
@@ -22,7 +23,7 @@ export interface Mutation {
   readonly reads?: (reads: TaskReads["Service"]) => TaskReads["Service"]
   readonly scans?: (scans: TaskScans["Service"]) => TaskScans["Service"]
   readonly stops?: (stops: StopOutbox["Service"]) => StopOutbox["Service"]
-  readonly queue?: (queue: RunQueue["Service"]) => RunQueue["Service"]
+  readonly queue?: (queue: RunQueue["Service"], tables: MemoryTables["Service"]) => RunQueue["Service"]
   readonly webhooks?: (store: WebhookStore["Service"]) => WebhookStore["Service"]
   readonly batches?: (options: CommitOptions) => CommitOptions
   readonly actors?: Layer.Layer<TaskActors, never, TaskActors>
@@ -81,7 +82,66 @@ const countsChangesOnly = (): Mutation => {
   }
 }
 
+/** Each node that starts believes that the runs of dead ones keep their places. */
+const lostPlaces = (): Mutation => {
+  const lost = new WeakMap<MemoryTables["Service"], number>()
+  return {
+    queue: (queue, tables) => {
+      const held = [...tables.tasks.values()].filter(({ room }) => room === "held").length
+      lost.set(tables, (lost.get(tables) ?? 0) + held)
+      return {
+        ...queue,
+        admit: (admission) =>
+          queue.admit({ ...admission, limits: limitedTo(admission, (runs) => Math.max(0, runs - lost.get(tables)!)) })
+      }
+    }
+  }
+}
+
+const limitedTo = ({ limits }: Admission, change: (runs: number) => number) => ({
+  ...limits,
+  runs: limits.runs === null ? null : change(limits.runs)
+})
+
 export const mutations = {
+  "a place that is counted twice": {
+    queue: (queue) => ({
+      ...queue,
+      admit: (admission) => queue.admit({ ...admission, limits: limitedTo(admission, (runs) => Math.floor(runs / 2)) })
+    })
+  },
+  "a place that is not counted": {
+    queue: (queue) => ({
+      ...queue,
+      admit: (admission) => queue.admit({ ...admission, limits: limitedTo(admission, (runs) => runs + 1) })
+    })
+  },
+  "a place that is lost with its node": lostPlaces(),
+  "an acceptance clock that is not reset by a core without room": {
+    queue: (queue, tables) => ({
+      ...queue,
+      putBack: (uuid, ...rest) =>
+        Effect.suspend(() => {
+          const row = tables.tasks.get(uuid)
+          const before = row?.acceptanceDeadline
+          return Effect.map(queue.putBack(uuid, ...rest), (head) => {
+            if (row === undefined || before === undefined || head === undefined) return head
+            row.acceptanceDeadline = before
+            return { ...head, acceptanceDeadline: before }
+          })
+        })
+    })
+  },
+  "an order that starves: the last one is the next": {
+    queue: (queue, tables) => ({
+      ...queue,
+      admit: (admission) =>
+        Effect.suspend(() => {
+          for (const row of tables.waiting.values()) row.ticket = -row.since
+          return queue.admit(admission)
+        })
+    })
+  },
   "a run that the core has lost is never handed over again": {
     writes: (writes) => ({ ...writes, claimSilent: () => Effect.succeed([]) })
   },
@@ -89,14 +149,14 @@ export const mutations = {
   "a missing fence: events of earlier runs are applied": {
     writes: (writes) => ({
       ...writes,
-      commit: (uuid, event, at, _fence, claim) => writes.commit(uuid, event, at, undefined, claim)
+      commit: (uuid, event, at, _fence, ...rest) => writes.commit(uuid, event, at, undefined, ...rest)
     })
   },
   "an acceptance that is not recorded with the first event": {
     writes: (writes) => ({
       ...writes,
-      commit: (uuid, event, at, fence, claim) =>
-        writes.commit(uuid, event, at, fence && { ...fence, recordsAcceptance: false }, claim)
+      commit: (uuid, event, at, fence, ...rest) =>
+        writes.commit(uuid, event, at, fence && { ...fence, recordsAcceptance: false }, ...rest)
     })
   },
   "a skipped sweep: tasks that lost their actor are never found": {
@@ -121,15 +181,20 @@ export const mutations = {
   "time limits that are one second too long": {
     writes: (writes) => ({
       ...writes,
-      create: (task, maxActive, claim) =>
-        writes.create({ ...task, deadline: plus(task.deadline, Duration.seconds(1)) }, maxActive, claim)
+      create: (task, ...rest) => writes.create({ ...task, deadline: plus(task.deadline, Duration.seconds(1)) }, ...rest)
     })
   },
   "an active-task limit that is off by one": {
-    writes: (writes) => ({ ...writes, create: (task, maxActive, claim) => writes.create(task, maxActive + 1, claim) })
+    writes: (writes) => ({
+      ...writes,
+      create: (task, maxActive, ...rest) => writes.create(task, maxActive + 1, ...rest)
+    })
   },
   "an idempotency key that is not stored": {
-    writes: (writes) => ({ ...writes, create: (task, maxActive) => writes.create(task, maxActive) })
+    writes: (writes) => ({
+      ...writes,
+      create: (task, maxActive, _claim, entry) => writes.create(task, maxActive, undefined, entry)
+    })
   },
   "a resume without the core's state": {
     reads: (reads) => ({
@@ -154,34 +219,31 @@ export const mutations = {
   "a wrong error message for a task that was not accepted": {
     writes: (writes) => ({
       ...writes,
-      commit: (uuid, event, at, fence, claim) =>
+      commit: (uuid, event, ...rest) =>
         writes.commit(
           uuid,
           event._tag === "AcceptanceExpired" ? { ...event, error: "The core did not answer" } : event,
-          at,
-          fence,
-          claim
+          ...rest
         )
     })
   },
   "an acceptance deadline of 25 s": {
     writes: (writes) => ({
       ...writes,
-      create: (task, maxActive, claim) =>
+      create: (task, ...rest) =>
         writes.create(
           {
             ...task,
             acceptanceDeadline: task.acceptanceDeadline && plus(task.acceptanceDeadline, Duration.seconds(-5))
           },
-          maxActive,
-          claim
+          ...rest
         )
     })
   },
   "webhooks that are owed and never stored": {
     writes: (writes) => ({
       ...writes,
-      create: (task, maxActive, claim) => writes.create({ ...task, callbackUrl: null }, maxActive, claim)
+      create: (task, ...rest) => writes.create({ ...task, callbackUrl: null }, ...rest)
     })
   },
   "a webhook that is given up after its first failure": {

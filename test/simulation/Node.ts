@@ -8,6 +8,7 @@ import type { CoreUnavailable } from "../../src/domain/DispatchRetry.ts"
 import { concat } from "../../src/domain/json/OpaqueJson.ts"
 import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskEvent, TaskId } from "../../src/domain/Task.ts"
+import * as TaskShard from "../../src/domain/TaskShard.ts"
 import * as NodeCrypto from "../../src/runtime/node/NodeCrypto.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
@@ -65,12 +66,34 @@ const plainSecrets = Layer.succeed(Secrets, {
   open: (_, sealed) => Effect.succeed(Redacted.make(sealed))
 })
 
-const settings = ({ sweepInterval }: World) =>
+const settings = ({ coreRuns, sweepInterval }: World) =>
   Settings.layer({
+    coreRuns,
     maxActiveTasks,
     acceptanceTimeout: Duration.millis(acceptanceTimeout),
     sweepInterval: Duration.millis(sweepInterval)
   })
+
+/** A user's runs of one class leave the queue in the order of their creation. */
+const inOrder = ({ recorder, tables }: World, queue: RunQueue["Service"]): RunQueue["Service"] => ({
+  ...queue,
+  admit: (admission) =>
+    Effect.suspend(() => {
+      const before = [...tables.waiting.values()]
+      return Effect.tap(queue.admit(admission), ({ heads }) => {
+        const admitted = new Set(heads.map(({ uuid }) => uuid))
+        const isPassed = before.some((one) =>
+          admitted.has(one.taskId) &&
+          before.some((other) =>
+            !admitted.has(other.taskId) && other.sub === one.sub && other.class === one.class &&
+            other.since < one.since &&
+            admission.shards?.includes(TaskShard.of(other.taskId)) !== false
+          )
+        )
+        return isPassed ? recorder.violated("a later run of a user was admitted before an earlier one") : Effect.void
+      })
+    })
+})
 
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
 
@@ -184,7 +207,7 @@ export const start = Effect.fnUntraced(function*(
     withMutation(TaskScans, mutation.scans),
     withMutation(TaskRetention),
     withMutation(StopOutbox, mutation.stops),
-    withMutation(RunQueue, mutation.queue),
+    withMutation(RunQueue, (queue) => inOrder(world, mutation.queue?.(queue, world.tables) ?? queue)),
     withMutation(WebhookStore, mutation.webhooks),
     withMutation(RevocationRepository, mutation.revocations),
     world.shards === undefined

@@ -21,6 +21,8 @@ export interface Interrupt {
 export interface Seen {
   /** The first dispatch of the task, in milliseconds. */
   offeredAt: number | undefined
+  /** The first dispatch of the present run that the core did not refuse for lack of room, in milliseconds. */
+  handedAt: number | undefined
   firstRun: string | undefined
   /** The runs that were dispatched. */
   readonly offered: Set<string>
@@ -40,6 +42,7 @@ export const seenOf = ({ seen }: { readonly seen: Map<string, Seen> }, uuid: str
   if (known !== undefined) return known
   const fresh: Seen = {
     offeredAt: undefined,
+    handedAt: undefined,
     firstRun: undefined,
     offered: new Set(),
     turns: new Map(),

@@ -21,6 +21,8 @@ export const checkOffer = Effect.fnUntraced(
     const seen = seenOf(world, uuid)
     seen.offeredAt ??= yield* Clock.currentTimeMillis
     seen.firstRun ??= runId
+    // Its own clock for a run that resumes the task.
+    if (!seen.offered.has(runId)) seen.handedAt = undefined
     seen.offered.add(runId)
     if (runId === seen.firstRun || resume === null) {
       if ((runId === seen.firstRun) !== (resume === null)) {

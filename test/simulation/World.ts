@@ -1,7 +1,14 @@
 /** State that outlives a node: the store, the clock, and the observations of clients and the core. */
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import { pauseAfter } from "../../src/domain/Silence.ts"
-import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
+import {
+  isTerminal,
+  type RunId,
+  type TaskHead,
+  type TaskId,
+  type TaskStatus,
+  type TaskSummary
+} from "../../src/domain/Task.ts"
 import { now, Timestamp } from "../../src/domain/Timestamp.ts"
 import { Changes } from "../../src/services/signals/Changes.ts"
 import { MemoryTables } from "../../src/services/store/MemoryTables.ts"
@@ -86,6 +93,14 @@ export interface World {
   awakeSince: number
   /** The seconds of silence that the core declares, if it does. */
   readonly silence: number | undefined
+  /** The setting `CORE_RUNS`. */
+  readonly coreRuns: number | undefined
+  /** How many runs the core takes. */
+  readonly coreRoom: number
+  /** When the core last said that it has no room, in milliseconds. */
+  refusedAt: number
+  /** Since when a run waits although there is room, in milliseconds. */
+  idleSince: number | undefined
   /** When the core lost a run that it has not received again, in milliseconds. */
   readonly lost: Map<string, number>
   /** The end of the rough phase, in milliseconds. */
@@ -129,6 +144,10 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     calmSince: undefined,
     awakeSince: Infinity,
     silence: dice.chance(0.7) ? declaredSilence : undefined,
+    coreRuns: dice.chance(0.4) ? dice.between(1, 4) : undefined,
+    coreRoom: dice.chance(0.3) ? dice.between(1, 4) : Infinity,
+    refusedAt: -Infinity,
+    idleSince: undefined,
     lost: new Map(),
     calmFrom: Infinity,
     unoffered: new Map()
@@ -136,6 +155,8 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   return world
 })
 
+/** Milliseconds for which a core that was busy may count as busy: its longest `Retry-After`, and until that is forgotten. */
+const busyTime = 31_000
 /** Maximum lateness of a deadline on a healthy node, in milliseconds. */
 const lateness = 1000
 const latenessAfterFault = 13_000
@@ -167,6 +188,7 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
   }
   yield* checkOffered(world, live, present)
   yield* checkLost(world, live, present)
+  yield* checkQueue(world, live, present)
   for (const { createdAt, limit, uuid } of acknowledged.values()) {
     const task = Option.getOrUndefined(yield* reads.get(uuid))
     if (task === undefined) {
@@ -179,6 +201,7 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
       : Infinity
     const endedAt = task.completedAt === null ? present : inMillis(task.completedAt)
     const isLimited = task.error?.startsWith("Task exceeded") === true
+    if (task.error?.startsWith("Task was not accepted") === true) yield* checkNotAccepted(world, task, endedAt)
     if ((isLimited || !isTerminal(task.status)) && endedAt >= latestEnd(world, Math.min(dueAt, acceptanceDueAt))) {
       yield* recorder.violated(`${uuid}, ${task.status}, is ${endedAt - Math.min(dueAt, acceptanceDueAt)} ms late`)
     }
@@ -204,10 +227,46 @@ const checkLost = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<
   }
 })
 
+/** What waits is in the queue, no limit is exceeded, and no room is left while a run waits. */
+const checkQueue = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
+  const { calmSince, coreRoom, coreRuns = Infinity, faults, recorder, sweepInterval, tables } = world
+  const waiting = live.filter(({ room }) => room === "waiting")
+  if (waiting.length !== tables.waiting.size || waiting.some(({ uuid }) => !tables.waiting.has(uuid))) {
+    yield* recorder.violated("the queue is not what the tasks say")
+  }
+  const held = live.filter(({ room }) => room === "held").length
+  if (held > coreRuns) yield* recorder.violated(`${held} runs have room, of ${coreRuns}`)
+  if (waiting.length === 0 || held >= coreRuns || coreRoom !== Infinity) {
+    world.idleSince = undefined
+    return
+  }
+  // A core that was busy is probed first, and a node may have lost an answer.
+  world.idleSince = Math.max(
+    world.idleSince ?? present,
+    world.refusedAt + busyTime,
+    (calmSince ?? Infinity) + settling,
+    (faults.at(-1) ?? 0) + settling
+  )
+  if (present > world.idleSince + sweepInterval + lateness + 2000) {
+    yield* recorder.violated(`${waiting.length} runs wait, and ${held} of ${coreRuns} have room`)
+  }
+})
+
+/** A task fails because of its core only when that core may have had it for so long. */
+const checkNotAccepted = Effect.fnUntraced(function*(world: World, { createdAt, uuid }: TaskSummary, endedAt: number) {
+  // A node that died may have sent the run.
+  if (world.faults.some((at) => at >= inMillis(createdAt) && at <= endedAt)) return
+  const { handedAt } = seenOf(world, uuid)
+  if (handedAt === undefined) yield* world.recorder.violated(`${uuid} failed although the core never had it`)
+  else if (endedAt < handedAt + acceptanceTimeout - 3000) {
+    yield* world.recorder.violated(`${uuid} failed ${endedAt - handedAt} ms after the core had it`)
+  }
+})
+
 /** While any node is up, every run is dispatched, whichever node created it. */
 const checkOffered = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
-  for (const { runId, status, uuid } of live) {
-    if (status === "interrupted" || seenOf(world, uuid).offered.has(runId)) {
+  for (const { room, runId, status, uuid } of live) {
+    if (status === "interrupted" || room === "waiting" || seenOf(world, uuid).offered.has(runId)) {
       world.unoffered.delete(runId)
       continue
     }

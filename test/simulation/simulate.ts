@@ -99,8 +99,8 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   yield* pass(step, never)
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
   yield* pass(World.dispatchTime + world.sweepInterval, never)
-  for (const { runId, status, uuid } of yield* World.liveTasks(world)) {
-    if (status === "interrupted" || core.knows(runId)) continue
+  for (const { room, runId, status, uuid } of yield* World.liveTasks(world)) {
+    if (status === "interrupted" || room === "waiting" || core.knows(runId)) continue
     yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
   }
   yield* pass(calmTime, () => Effect.map(World.liveTasks(world), (live) => live.length === 0))

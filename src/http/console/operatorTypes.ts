@@ -81,6 +81,7 @@ export interface Overview {
   }
   readonly nodes: number
   readonly node_starts: ReadonlyArray<string>
+  readonly operators: ReadonlyArray<{ readonly name: string; readonly role: "full" | "read" }>
   readonly unowned: number
   readonly largest_users: ReadonlyArray<{
     readonly sub: string

@@ -1,6 +1,7 @@
 /** Schemas of what operators do with many tasks at once, or with all that is kept of a user, and of the audit. */
 import { Schema } from "effect"
 import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
+import { JsonObject } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { BulkAction, BulkState } from "../../services/operator/BulkStore.ts"
@@ -28,21 +29,26 @@ const reason = absentOr(
   `Why, for the audit; up to ${Limits.cancelReasonLength} characters. Canceled tasks have it in \`error\`.`
 )
 
-export const BulkBody = Schema.Struct({
-  action: described(RequestedAction, "What to do with all that match."),
-  filter: described(
-    RawJson.AnyObject,
-    "Which tasks: any of `status`, `sub`, `assistant`, `error`, `fingerprint`, `label` (an object of metadata), `q`, `schedule`, `from`, `to`, "
-      + `and \`ids\` (up to ${maxIds}), as in the search. Which webhooks, with \`redeliver\`: any of \`origin\`, \`error\`, \`status\`, \`sub\`, \`from\`, \`to\` and `
-      + "`ids`. Without ids and `from` of the last 24 hours. An unknown name is refused."
-  ),
-  reason,
-  rate: absentOr(
-    Schema.Int.check(Schema.isBetween({ minimum: rates.minimum, maximum: rates.maximum })),
-    `Tasks or webhooks in a second, ${rates.minimum} to ${rates.maximum}; ${rates.default} by default.`
-  ),
-  dry_run: absentOr(Schema.Boolean, "Only counts what matches, and shows the newest of it.")
-}).annotate({ identifier: "StartBulk", description: "An action on all tasks or webhooks that match." })
+const bulkBody = <Filter extends Schema.Top>(filter: Filter) =>
+  Schema.Struct({
+    action: described(RequestedAction, "What to do with all that match."),
+    filter: described(
+      filter,
+      "Which tasks: any of `status`, `sub`, `assistant`, `error`, `fingerprint`, `label` (an object of metadata), `q`, `schedule`, `from`, `to`, "
+        + `and \`ids\` (up to ${maxIds}), as in the search. Which webhooks, with \`redeliver\`: any of \`origin\`, \`error\`, \`status\`, \`sub\`, \`from\`, \`to\` and `
+        + "`ids`. Without ids and `from` of the last 24 hours. An unknown name is refused."
+    ),
+    reason,
+    rate: absentOr(
+      Schema.Int.check(Schema.isBetween({ minimum: rates.minimum, maximum: rates.maximum })),
+      `Tasks or webhooks in a second, ${rates.minimum} to ${rates.maximum}; ${rates.default} by default.`
+    ),
+    dry_run: absentOr(Schema.Boolean, "Only counts what matches, and shows the newest of it.")
+  }).annotate({ identifier: "StartBulk", description: "An action on all tasks or webhooks that match." })
+
+/** The filter is decoded apart, because an unknown name in it is an error. */
+export const BulkBody = bulkBody(RawJson.AnyObject)
+export const DocumentedBulkBody = bulkBody(JsonObject)
 
 export const StartedBulkView = Schema.Struct({
   id: text("Identifies the action."),
@@ -61,8 +67,8 @@ export const BulkView = Schema.Struct({
   id: text("Identifies the action."),
   action: described(BulkAction, "What is done."),
   filter: described(
-    Schema.Record(Schema.String, Schema.Json).annotate({ description: "As it was given, with its range." }),
-    "What it is done with. A user whose data were erased has a pseudonym."
+    JsonObject,
+    "As it was given, with its range. A user whose data were erased has a pseudonym."
   ),
   by: text("The operator, by the name of the token."),
   reason: textOrNull("Why."),

@@ -27,7 +27,7 @@ export const audit = HttpApiEndpoint.get("audit", `${base}/audit`, { success: Vi
   )
 
 export const startBulk = HttpApiEndpoint.post("startBulk", `${base}/bulk`, {
-  payload: Views.BulkBody,
+  payload: Views.DocumentedBulkBody,
   success: [Views.DryRunView, Views.StartedBulkView.pipe(HttpApiSchema.status(202))],
   error: bodyErrors
 }).annotateMerge(

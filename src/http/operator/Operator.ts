@@ -11,6 +11,7 @@ import { isQueued } from "../../domain/WaitingOn.ts"
 import { CoreClient } from "../../services/core/CoreClient.ts"
 import { ClusterNodes, type Wanted } from "../../services/operations/ClusterNodes.ts"
 import { Operators, type Redelivered } from "../../services/operator/Operators.ts"
+import { OperatorSessions } from "../../services/operator/OperatorSessions.ts"
 import { OperatorStore, type Page, pageOf } from "../../services/operator/OperatorStore.ts"
 import * as Overview from "../../services/operator/Overview.ts"
 import { Settings } from "../../services/settings/Settings.ts"
@@ -96,9 +97,10 @@ const makeReads = Effect.gen(function*() {
   const core = yield* CoreClient
   const { stuckAfter } = yield* Settings
   const readOverview = yield* Overview.make
+  const { known } = yield* OperatorSessions
 
   return {
-    overview: Effect.map(readOverview, Views.overview),
+    overview: Effect.map(readOverview, (overview) => Views.overview(overview, known)),
     tasks: Effect.gen(function*() {
       const { order, search } = yield* Query.tasks
       return pageView(yield* store.tasks(search), order, Views.task)

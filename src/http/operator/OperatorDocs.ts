@@ -179,6 +179,7 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       nodes: 3,
       node_starts: [at, at, at],
       unowned: 0,
+      operators: [{ name: "ana", role: "full" }, { name: "bob", role: "read" }],
       largest_users: [{ sub: "user-1", bytes: 1_048_576, tasks: 120, counted_at: at }],
       alerts: [{ id: "webhooks_failing", message: `Webhooks failed in the last hour: 1 to ${origin}.` }]
     }
@@ -316,6 +317,10 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       usage: { tasks: 40, total_tokens: 81_000, cost: "1.25" }
     }
   },
+  exportUser: {
+    response:
+      `{"type":"export","sub":"user-1","at":"${at}"}\n{"type":"task","uuid":"${uuid}","status":"completed"}\n{"type":"end","lines":1}\n`
+  },
   setLimits: { request: { max_active_tasks: 200 }, response: { sub: "user-1", max_active_tasks: 200 } },
   eraseUser: { request: { confirm: "user-1" }, response: { id: bulk.id, matched: 120 } }
 }
@@ -351,21 +356,38 @@ const responses: Readonly<Record<keyof typeof names, Responses>> = {
   revoke: {
     204: "The revocation of the operator is stored, and takes effect within 5 seconds on every node."
   },
-  audit: { 200: "One page of the audit." },
+  audit: { 200: "One page of the audit, newest first." },
   startBulk: {
     200: "With `dry_run`: what matches.",
-    202: { description: "The action has begun.", example: { id: bulk.id, matched: 4000 } }
+    202: { description: "The action is stored, and begins.", example: { id: bulk.id, matched: 4000 } }
   },
   listBulk: { 200: "The last bulk actions." },
   getBulk: { 200: "How far the action is.", ...unknownBulk },
-  stopBulk: { 200: "The action is stopped.", ...unknownBulk, 409: "The action has ended, or is an erasure." },
-  user: { 200: "The user as a whole." },
-  setLimits: { 200: "The limit holds for the next create." },
+  stopBulk: {
+    200: "The action is stopped where it is.",
+    ...unknownBulk,
+    409: "The action has ended, or is an erasure."
+  },
+  user: { 200: "What is kept of the user, in numbers." },
+  setLimits: { 200: "The limit holds from the next create on." },
   exportUser: {
     200: "The records of the user, as they are read.",
     403: "The token may only read, or `OPERATOR_CONTENT` is off."
   },
   eraseUser: { 202: "The erasure has begun; the id is that of a bulk action." }
+}
+
+const ofUser = { sub: { description: "The user, as in the `sub` claim of a token.", example: "user-1" } }
+const ofBulk = { id: { description: "The bulk action.", example: bulk.id } }
+
+/** Parts of paths that mean something else in other groups. */
+const paths: Readonly<Record<string, Readonly<Record<string, Node>>>> = {
+  getBulk: ofBulk,
+  stopBulk: ofBulk,
+  user: ofUser,
+  setLimits: ofUser,
+  exportUser: ofUser,
+  eraseUser: ofUser
 }
 
 /** Errors that mean the same for all of them. */
@@ -381,6 +403,7 @@ export const documented = (id: keyof typeof names, summary: string, description:
     summary,
     description,
     parameters: parameters[id] ?? [],
+    ...(paths[id] === undefined ? {} : { path: paths[id] }),
     isBodyOptional: id === "cancel",
     ...examples[id],
     responses: { ...errors, ...responses[id] }

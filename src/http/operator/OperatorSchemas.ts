@@ -148,6 +148,13 @@ export const OverviewView = Schema.Struct({
     })),
     "The ten users who keep the most, counted in the background."
   ),
+  operators: described(
+    Schema.Array(Schema.Struct({
+      name: text("The name of the token's owner."),
+      role: described(Schema.Literals(["full", "read"]), "Whether the token may change something.")
+    })),
+    "Who has a token, of `INTERNAL_TOKEN_NAMES` and `OPERATOR_READ_TOKEN_NAMES`."
+  ),
   alerts: described(
     Schema.Array(Schema.Struct({ id: text("The kind of alert."), message: text("The alert in words.") })),
     "What needs attention now."

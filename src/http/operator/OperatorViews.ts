@@ -9,6 +9,7 @@ import { type Member, unownedShards } from "../../services/operations/ClusterNod
 import * as EndedBy from "../../services/operator/EndedBy.ts"
 import { historyNames, type Point } from "../../services/operator/History.ts"
 import type { ErrorGroup } from "../../services/operator/Operators.ts"
+import type { OperatorSessions } from "../../services/operator/OperatorSessions.ts"
 import type {
   DueClock,
   DueStop,
@@ -75,7 +76,8 @@ export const taskDetail = (
 }
 
 export const overview = (
-  { alerts, at, coreBusySince, largestUsers, lastHour, live, members, origins, overdue, queue, unowned }: Overview
+  { alerts, at, coreBusySince, largestUsers, lastHour, live, members, origins, overdue, queue, unowned }: Overview,
+  operators: OperatorSessions["Service"]["known"]
 ) => ({
   at: format(at),
   live: { pending: live.counts.pending, processing: live.counts.processing, interrupted: live.counts.interrupted },
@@ -106,6 +108,7 @@ export const overview = (
     tasks,
     counted_at: format(countedAt)
   })),
+  operators,
   alerts
 })
 

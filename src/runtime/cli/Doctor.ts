@@ -252,6 +252,19 @@ const clocks = Effect.fnUntraced(function*(
   }
 }, Effect.timeout(timeout))
 
+/** Those whom the audit names. */
+const namesOfTokens = ({ extensions, internalTokenNames }: AppConfig.AppConfig) => {
+  const readers = extensions.flatMap(({ readTokenNames = [] }) => readTokenNames)
+  return {
+    says: [
+      `may change: ${internalTokenNames.join(", ")}`,
+      ...readers.length === 0 ? [] : [`may read: ${readers.join(", ")}`]
+    ]
+      .join("; "),
+    isWarning: false
+  }
+}
+
 export const examine = Effect.fnUntraced(function*(internalToken: Option.Option<Redacted.Redacted>) {
   const url = yield* internalUrl
   const token = yield* Effect.option(findInternalToken(internalToken))
@@ -270,6 +283,7 @@ export const examine = Effect.fnUntraced(function*(internalToken: Option.Option<
     Database.open({ ...config, databaseUrl: config.databaseUrl, isClustered: config.cluster !== undefined })
   )
   const own = config === undefined ? [] : [
+    finding("names of tokens", Effect.succeed(namesOfTokens(config))),
     finding("database", database(opened)),
     ...assistants(config),
     ...keysOf(config),

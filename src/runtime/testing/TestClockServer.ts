@@ -82,8 +82,17 @@ const routesOf = (current: Current, create: () => Promise<PlainTestService>) => 
     ),
     post(
       "/test/core",
-      Schema.Struct({ behaviour: Schema.Union([Schema.Literals(["accepts", "silent", "down"]), Schema.Int]) }),
-      ({ behaviour }) => Promise.resolve(core().behave(behaviour))
+      Schema.Struct({
+        behaviour: Schema.optionalKey(
+          Schema.Union([Schema.Literals(["accepts", "silent", "down", "busy"]), Schema.Int])
+        ),
+        room: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)))
+      }),
+      ({ behaviour, room }) => {
+        if (behaviour !== undefined) core().behave(behaviour)
+        if (room !== undefined) core().limit(room)
+        return Promise.resolve()
+      }
     ),
     post("/test/tasks/:uuid/progress", Turn, ({ turn }, uuid) => core().progress(uuid, turn)),
     post("/test/tasks/:uuid/complete", Turn, ({ turn }, uuid) => core().complete(uuid, turn)),

@@ -2,7 +2,7 @@
 import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { type FailureCode, toReport, type Unaddressed } from "../../domain/CoreProtocol.ts"
-import { CoreRefused, CoreUnavailable } from "../../domain/DispatchRetry.ts"
+import { CoreHasNoRoom, CoreRefused, CoreUnavailable } from "../../domain/DispatchRetry.ts"
 import { type JsonObject, type OpaqueJson, toValue } from "../../domain/json/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/TaskRequest.ts"
@@ -30,12 +30,14 @@ export interface StoppedRun {
 
 /**
  * How the core responds to a new run: `accepts` takes it and reports `processing`, `silent` takes it and reports nothing,
- * `down` responds with 503, and a number is a status with which it refuses the run.
+ * `down` responds with 503, `busy` has no room, and a number is a status with which it refuses the run.
  */
-export type Behaviour = "accepts" | "silent" | "down" | number
+export type Behaviour = "accepts" | "silent" | "down" | "busy" | number
 
 interface Journal {
   behaviour: Behaviour
+  /** The most runs that it works on at a time. */
+  room: number
   readonly runs: Array<StartedRun>
   readonly stops: Array<StoppedRun>
   changed: Deferred.Deferred<void>
@@ -47,6 +49,7 @@ class CoreJournal
 {
   static readonly layer = Layer.sync(CoreJournal, (): Journal => ({
     behaviour: "accepts",
+    room: Infinity,
     runs: [],
     stops: [],
     changed: Deferred.makeUnsafe<void>(),
@@ -68,6 +71,13 @@ const layerClient = Layer.effect(
   Effect.gen(function*() {
     const journal = yield* CoreJournal
     const scope = yield* Effect.scope
+    const { tasks } = yield* MemoryTables
+    /** The runs that the core works on. */
+    const live = () =>
+      journal.runs.filter(({ runId, taskId }) => {
+        const row = tasks.get(TaskId.make(taskId))
+        return row?.runId === runId && (row.status === "pending" || row.status === "processing")
+      })
     const notify = Effect.suspend(() => {
       const { changed } = journal
       journal.changed = Deferred.makeUnsafe()
@@ -78,6 +88,10 @@ const layerClient = Layer.effect(
       start: Effect.fnUntraced(function*(run) {
         const { behaviour } = journal
         if (behaviour === "down") return yield* new CoreUnavailable({ reason: "status 503", retryAfter: null })
+        const isKnown = journal.runs.some(({ runId }) => runId === run.runId)
+        if (behaviour === "busy" || (!isKnown && live().length >= journal.room)) {
+          return yield* new CoreHasNoRoom({ status: 429, retryAfter: null })
+        }
         if (typeof behaviour === "number") return yield* new CoreRefused({ status: behaviour })
         const started = describe(run)
         const record = Effect.suspend(() => {
@@ -165,6 +179,11 @@ const make = Effect.gen(function*() {
     behave: (behaviour: Behaviour) =>
       Effect.sync(() => {
         journal.behaviour = behaviour
+      }),
+    /** Sets how many runs the core works on at a time. To others it answers that it has no room. */
+    limit: (room: number) =>
+      Effect.sync(() => {
+        journal.room = room
       }),
     /** All runs that the core received, oldest first. */
     runs: Effect.sync(() => [...journal.runs]),

@@ -43,14 +43,22 @@ export interface TestServiceOptions {
   readonly maxActiveTasks?: number
   /** Default: 30 seconds. */
   readonly acceptanceTimeout?: Duration.Input
+  /** The most runs that the core is given at a time. Default: no limit. */
+  readonly coreRuns?: number
+  /** The same for the runs of one assistant. Default: no limit. */
+  readonly coreRunsPerAssistant?: number
   /** How long ended tasks are kept. Default: 30 days. */
   readonly retention?: Duration.Input
   /** Base URL of a server that passes its requests to `fetch`, if there is one. */
   readonly listensAt?: string
 }
 
-const layerSettings = ({ acceptanceTimeout, maxActiveTasks, retention }: TestServiceOptions) =>
+const layerSettings = (
+  { acceptanceTimeout, coreRuns, coreRunsPerAssistant, maxActiveTasks, retention }: TestServiceOptions
+) =>
   Settings.layer({
+    coreRuns,
+    coreRunsPerAssistant,
     maxActiveTasks: maxActiveTasks ?? Settings.defaults.maxActiveTasks,
     acceptanceTimeout: Duration.fromInputUnsafe(acceptanceTimeout ?? Settings.defaults.acceptanceTimeout),
     retention: Duration.fromInputUnsafe(retention ?? Settings.defaults.retention),

@@ -45,6 +45,7 @@ export const createTestService = (
         /** `TestCore` with Promises instead of Effects. */
         core: {
           behave: (behaviour: Behaviour) => runtime.runSync(core.behave(behaviour)),
+          limit: (room: number) => runtime.runSync(core.limit(room)),
           runs: () => runtime.runSync(core.runs),
           stops: () => runtime.runSync(core.stops),
           runOf: promised(core.runOf),

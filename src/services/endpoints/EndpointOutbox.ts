@@ -166,13 +166,16 @@ const makeReseal = Effect.gen(function*() {
   })
 })
 
-const makeUpkeep = Effect.fnUntraced(function*({ backlog, retention }: Options) {
+/** `onCount` gets the number of endpoints. */
+const makeUpkeep = Effect.fnUntraced(function*({ backlog, retention }: Options, onCount: (count: number) => void) {
   const store = yield* EndpointsStore
 
   const report = Effect.fnUntraced(function*(at: Timestamp) {
     const counts = new Map<string, number>()
     let oldest: number = at
-    for (const { disabledReason, failingSince, oldestDue } of yield* store.health) {
+    const health = yield* store.health
+    onCount(health.length)
+    for (const { disabledReason, failingSince, oldestDue } of health) {
       const state = disabledReason ?? (failingSince === null ? "enabled" : "failing")
       counts.set(state, (counts.get(state) ?? 0) + 1)
       oldest = Math.min(oldest, oldestDue ?? at)
@@ -224,6 +227,8 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const pending = Latch.makeUnsafe()
   const floor = ScanFloor.make()
   let signal = Latch.makeUnsafe()
+  /** False while there are no endpoints: then no event of a task makes a delivery. Another node may have added the first one since. */
+  let hasEndpoints = true
   const wake = (since = ScanFloor.lowest) => {
     floor.lower(since)
     store.outbox.committed(since)
@@ -233,7 +238,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     before.openUnsafe()
   }
   yield* changes.relay((_, head) => {
-    if (head !== undefined && !eventStatuses.includes(head.status)) return
+    if (!hasEndpoints || (head !== undefined && !eventStatuses.includes(head.status))) return
     wake(head?.lastEventAt ?? undefined)
   })
 
@@ -259,10 +264,17 @@ const make = Effect.fnUntraced(function*(options: Options) {
     minimum: Duration.seconds(1),
     maximum: options.upkeepInterval
   })
-  yield* Worker.make({ name: "the upkeep of webhook endpoints", interval, runOnce: yield* makeUpkeep(options) })
+  yield* Worker.make({
+    name: "the upkeep of webhook endpoints",
+    interval,
+    runOnce: yield* makeUpkeep(options, (count) => hasEndpoints = count > 0)
+  })
 
   return EndpointOutbox.of({
-    wake,
+    wake: (since) => {
+      hasEndpoints = true
+      wake(since)
+    },
     next: () => signal.await,
     send: Effect.fnUntraced(function*(secrets, url, sample) {
       const startedAt = yield* now

@@ -54,7 +54,7 @@ const setLimit = `INSERT INTO user_limits (sub, max_active_tasks) VALUES ($1::te
 const removeLimit = "DELETE FROM user_limits WHERE sub = $1::text"
 
 /** Statements that count stored bytes in one request: of a user with more tasks, the newest are counted. */
-const countings = 60
+const countings = 20
 
 /** Tasks of one page, and bytes of those that are read together. */
 const pageTasks = 200

@@ -44,6 +44,35 @@ describe("createTestService", () => {
     await service.close()
   })
 
+  it("keeps tasks in the queue of a core with limited room, and fails none of them by that", async () => {
+    const service = await createTestService()
+    const { tasks } = service.client("ann")
+    service.core.limit(2)
+    const uuids: Array<string> = []
+    for (let count = 0; count < 5; count++) uuids.push((await tasks.create(question)).uuid)
+    const [one = "", two = "", three = "", four = ""] = uuids
+    await service.advance("1 hour")
+    const waiting = async (uuid: string) => (await tasks.get(uuid, { include: ["waiting_on"] })).waiting_on
+    assert.strictEqual(service.core.runs().length, 2)
+    assert.containSubset(await waiting(three), { party: "queue", for: "room", position: 1 })
+    assert.containSubset(await waiting(four), { position: 2 })
+    await service.core.complete(one, "done")
+    await service.core.interrupt(two, { look: {} })
+    await service.advance("1 second")
+    assert.deepStrictEqual(service.core.runs().map(({ taskId }) => taskId), uuids.slice(0, 4))
+    // A resumed run comes before new ones.
+    await tasks.submitToolResults(two, [{ tool_call_id: "call_look", output: 1 }])
+    await service.core.complete(three, "done")
+    await service.advance("1 second")
+    assert.strictEqual(service.core.runs().at(-1)?.taskId, two)
+    await service.core.complete(two, "done")
+    await service.advance("1 second")
+    for (const uuid of uuids.slice(3)) await service.core.complete(uuid, "done")
+    const ended = await Promise.all(uuids.map((uuid) => tasks.get(uuid)))
+    assert.deepStrictEqual(ended.map(({ status }) => status), uuids.map(() => "completed"))
+    await service.close()
+  })
+
   it("delivers a webhook in five attempts", async () => {
     const service = await createTestService()
     const { tasks } = service.client("ann")
@@ -151,6 +180,40 @@ describe("createTestService", () => {
     assert.strictEqual((await tasks.get(rejected.uuid)).error, "Task processing failed")
     await service.advance("2 days")
     assert.strictEqual((await tasks.list()).meta.total, 0)
+    await service.close()
+  })
+
+  it("lets tasks wait while the core has no room, for long and in order", async () => {
+    const service = await createTestService()
+    const { tasks } = service.client("ann")
+    service.core.limit(1)
+    const uuids = [(await tasks.create(question)).uuid]
+    for (let count = 0; count < 2; count++) uuids.push((await tasks.create(question)).uuid)
+    const statuses = () => Promise.all(uuids.map(async (uuid) => (await tasks.get(uuid)).status))
+    await service.advance("1 hour")
+    assert.deepStrictEqual(await statuses(), ["processing", "pending", "pending"])
+    await service.core.complete(uuids[0]!, "done")
+    await service.advance("10 seconds")
+    assert.deepStrictEqual(await statuses(), ["completed", "processing", "pending"])
+    service.core.limit(10)
+    await service.advance("10 seconds")
+    assert.deepStrictEqual(await statuses(), ["completed", "processing", "processing"])
+    service.core.behave("busy")
+    const { uuid } = await tasks.create({ ...question, max_execution_time: 600 })
+    await service.advance("9 minutes")
+    assert.strictEqual((await tasks.get(uuid)).status, "pending")
+    await service.advance("1 minute")
+    assert.strictEqual((await tasks.get(uuid)).error, "Task exceeded maximum execution time (600s)")
+    await service.close()
+  })
+
+  it("gives the core no more runs than CORE_RUNS", async () => {
+    const service = await createTestService({ coreRuns: 1 })
+    const { tasks } = service.client("ann")
+    const [{ uuid }, { uuid: other }] = [await tasks.create(question), await tasks.create(question)]
+    await service.core.interrupt(uuid, { look: {} })
+    await service.advance("1 second")
+    assert.deepStrictEqual((await service.core.runs()).map(({ taskId }) => taskId), [uuid, other])
     await service.close()
   })
 

@@ -15,7 +15,7 @@ const overview = Command.make(
     printResult(
       get(internalToken, Views.OverviewView, "/overview"),
       (
-        { alerts, deliveries, last_hour: lastHour, live, next_deadline: next, nodes, queue, unowned },
+        { alerts, deliveries, last_hour: lastHour, live, next_deadline: next, nodes, operators, queue, unowned },
         { age, fields, text }
       ) =>
         [
@@ -29,6 +29,7 @@ const overview = Command.make(
             ],
             ["webhooks", `${deliveries.pending} pending, ${deliveries.failed} failed in the last hour`],
             ["nodes", String(nodes)],
+            ["operators", operators.map(({ name, role }) => role === "full" ? name : `${name} (reads)`).join(", ")],
             ["shards", unowned === 0 ? null : `${unowned} have no owner`]
           ]),
           ...alerts.map(({ message }) => text(`Alert: ${message}`))

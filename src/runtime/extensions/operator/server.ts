@@ -146,7 +146,8 @@ export const extension: Extension = {
       createLimits: counts.limits,
       gaugeHook: counts.ask,
       operators: Layer.provide(OperatorAuthorization.layer, [ofOperators, Audit.Audit.layer]),
-      readTokens: values.readTokens
+      readTokens: values.readTokens,
+      readTokenNames: tokenNames(values.readTokenNames, values.readTokens.length)
     }
   },
   routes: {

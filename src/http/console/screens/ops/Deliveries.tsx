@@ -9,7 +9,7 @@ import { mayChange, post } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 
 type Delivery = Views.Delivery
-export type Redelivered = Views.Redelivered
+type Redelivered = Views.Redelivered
 
 const attemptOf = ({ attempts }: Delivery) => {
   const last = attempts.at(-1)
@@ -17,7 +17,7 @@ const attemptOf = ({ attempts }: Delivery) => {
   return `${attempts.length}${outcome === "" ? "" : `, the last: ${outcome}`}`
 }
 
-export const inWords = ({ needs_secret: needsSecret, owed }: Redelivered): string =>
+const inWords = ({ needs_secret: needsSecret, owed }: Redelivered): string =>
   `${owed} sent again${needsSecret === 0 ? "" : `, ${needsSecret} need their secret from the client`}`
 
 const Row = ({ delivery, isTicked, onTick }: {
