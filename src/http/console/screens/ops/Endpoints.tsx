@@ -122,27 +122,16 @@ const Row = ({ endpoint, onDone }: { readonly endpoint: Endpoint; readonly onDon
   </tr>
 )
 
-const Register = ({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: () => void }) => {
+/** `onSecret` shows the secret: this dialog closes when the endpoint is registered. */
+const Register = ({ onClose, onSecret }: {
+  readonly onClose: () => void
+  readonly onSecret: (secret: string) => void
+}) => {
   const [url, setUrl] = useState("")
   const [description, setDescription] = useState("")
-  const [secret, setSecret] = useState<string | undefined>(undefined)
   const register = async () => {
-    const created = await post<{ readonly secret: string }>(base, { url, description })
-    setSecret(created.secret)
-    onDone()
-  }
-  if (secret !== undefined) {
-    return (
-      <Confirm
-        title="The secret of the endpoint"
-        action="I have stored it"
-        onConfirm={async () => onClose()}
-        onClose={onClose}
-      >
-        <p>Its receiver verifies signatures with this secret, which is not shown again.</p>
-        <code>{secret}</code>
-      </Confirm>
-    )
+    const { secret } = await post<{ readonly secret: string }>(base, { url, description })
+    onSecret(secret)
   }
   return (
     <Confirm title="Register a webhook endpoint" action="Register" onConfirm={register} onClose={onClose}>
@@ -153,8 +142,16 @@ const Register = ({ onClose, onDone }: { readonly onClose: () => void; readonly 
   )
 }
 
+const Secret = ({ onClose, secret }: { readonly onClose: () => void; readonly secret: string }) => (
+  <Confirm title="The secret of the endpoint" action="I have stored it" onConfirm={async () => {}} onClose={onClose}>
+    <p>Its receiver verifies signatures with this secret, which is not shown again.</p>
+    <code>{secret}</code>
+  </Confirm>
+)
+
 export const OpsEndpoints = () => {
   const [isRegistering, setRegistering] = useState(false)
+  const [secret, setSecret] = useState<string | undefined>(undefined)
   const cursor = query.value.get("cursor")
   const { polled, refresh } = useRows<Page>(() => `${base}${queryOf({ cursor })}`)
   return (
@@ -187,7 +184,16 @@ export const OpsEndpoints = () => {
           </div>
         )}
       </Loaded>
-      {isRegistering ? <Register onClose={() => setRegistering(false)} onDone={refresh} /> : null}
+      {isRegistering ? <Register onClose={() => setRegistering(false)} onSecret={setSecret} /> : null}
+      {secret === undefined ? null : (
+        <Secret
+          secret={secret}
+          onClose={() => {
+            setSecret(undefined)
+            refresh()
+          }}
+        />
+      )}
     </Screen>
   )
 }
