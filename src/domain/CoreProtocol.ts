@@ -66,7 +66,7 @@ const Append = Schema.Struct({
     description: "Numbers the appends of the run, from 0."
   }),
   // Raw, because a core may cut a character that takes two UTF-16 units: then a surrogate comes alone.
-  text: RawJson.Text.annotate({ description: "Added to the live text of the run." })
+  text: RawJson.described(RawJson.Text, "Added to the live text of the run.")
 }).annotate({ identifier: "Append", description: "A part of the text that the run writes." })
 
 /** Whether the texts of appends are within the limit together. A token is longer than its text, by its quotes and escapes. */

@@ -166,6 +166,51 @@ for (const file of ["author.ts", "author.py"]) {
       assert.lengthOf(new Set(begun), 5)
     }, 90_000)
 
+    it(
+      "ends 200 tasks at once with room for 4, which it never exceeds, also when it is killed in the middle",
+      async () => {
+        const journal = path.join(useDirectory(onTestFinished), "journal")
+        const variables = { JOURNAL: journal, RUNS: "4", SILENCE: "10" }
+        const first = await startCore(file, variables)
+        // Later tasks wait for longer than that: a wait is no failure. The next process starts within it.
+        const settings = { ACCEPTANCE_TIMEOUT: "15 seconds", MAX_ACTIVE_TASKS: "50", ASSISTANT_BACKEND_URL: "none" }
+        const service = await startService(first.url, settings)
+        const tokens = await Promise.all([1, 2, 3, 4].map((number) => mint(`user-${number}`)))
+        const created = await Promise.all(
+          tokens.flatMap((token) =>
+            Array.from(
+              { length: 50 },
+              async () => ({ token, uuid: (await service.create(token, "sleep 500")).body.uuid })
+            )
+          )
+        )
+        const ends = () => journalOf(journal).filter((line) => line.startsWith("end")).length
+        await eventually(() => Promise.resolve(ends()), (count) => count >= 60, 60_000)
+        first.child.kill("SIGKILL")
+        await first.exited
+        const lost = new Set(journalOf(journal).map((line) => line.split(" ")[1]))
+        for (const line of journalOf(journal)) if (line.startsWith("end")) lost.delete(line.split(" ")[1])
+        fs.appendFileSync(journal, "killed\n")
+        await startCore(file, { ...variables, PORT: first.port })
+        for (const { token, uuid } of created) await service.until(token, uuid, "completed", 90_000)
+        const running = new Set<string>()
+        let most = 0
+        for (const line of journalOf(journal)) {
+          const [kind = "", id = ""] = line.split(" ")
+          if (kind === "killed") running.clear()
+          else if (kind === "begin") running.add(id)
+          else running.delete(id)
+          most = Math.max(most, running.size)
+        }
+        assert.strictEqual(most, 4)
+        const begun = journalOf(journal).filter((line) => line.startsWith("begin"))
+        assert.lengthOf(new Set(begun), 200)
+        assert.lengthOf(begun, 200 + lost.size)
+        assert.isAtMost(lost.size, 4)
+      },
+      180_000
+    )
+
     it("drains when it is told to end: runs in progress end, new ones are refused", async () => {
       const service = await use(new EventReceiver().listen(), onTestFinished)
       const core = await startCore(file, { CORE_EVENT_TOKENS: service.eventToken })

@@ -122,6 +122,10 @@ export const Text = declare<string>({
   }
 })
 
+/** A declared schema with a description in documents, which show the plain schema. */
+export const described = <A>(schema: Schema.Codec<A | RawJson, A>, description: string) =>
+  schema.annotateKey({ description })
+
 export const Objects = declare<ReadonlyArray<JsonObject>>({
   expected: "an array of objects",
   isRaw: ({ kind, kinds }) => kind === Kind.array && (kinds | Kind.object) === Kind.object,

@@ -4,15 +4,16 @@ import { Sse } from "effect/encoding"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import * as Backoff from "../../domain/Backoff.ts"
-import { isTerminal } from "../../domain/Task.ts"
+import { isTerminal, TaskStatus } from "../../domain/Task.ts"
 import type { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import type { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
 import { outputText } from "../../domain/Turn.ts"
 import { Api } from "../contract/Api.ts"
 import { Conflict, Forbidden, NotFound, Unauthorized } from "../contract/Errors.ts"
 import type { UploadedFileView } from "../contract/FileSchemas.ts"
-import { TaskEventView, type TaskView, type WatchedEventView } from "../contract/TaskSchemas.ts"
+import { TaskEventView, type TaskView, TextEventView, type WatchedEventView } from "../contract/TaskSchemas.ts"
 import { UsageApi } from "../contract/UsageApi.ts"
+import { LiveText } from "./promise/LiveText.ts"
 import { textChanges } from "./promise/TextChanges.ts"
 import { randomId } from "./promise/Transport.ts"
 
@@ -86,14 +87,21 @@ const reportChanges = <R>(onText: OnText<R>) => {
   }
 }
 
+/** An event as it came. */
+interface Sent {
+  readonly id: string
+  readonly event: string
+  readonly data: string
+}
+
 interface Connection<E> {
-  readonly events: Stream.Stream<WatchedEvent, E>
+  readonly events: Stream.Stream<Sent, E>
   /** No events follow, whatever the stream has. */
   readonly isOver: boolean
 }
 
-/** Connects again after the last received revision, until the final event or an error that a retry cannot fix. */
-const follow = <E, E2>(connect: (after: number) => Effect.Effect<Connection<E>, E2>, after: number) =>
+/** Connects again after the last received event, until the final one or an error that a retry cannot fix. */
+const follow = <E, E2>(connect: (after: string) => Effect.Effect<Connection<E>, E2>, after: string) =>
   Stream.suspend(() => {
     let last = after
     let isOver = false
@@ -103,10 +111,10 @@ const follow = <E, E2>(connect: (after: number) => Effect.Effect<Connection<E>, 
         return connected.events
       })
     ).pipe(
-      Stream.tap(({ revision, status }) =>
+      Stream.tap(({ event, id }) =>
         Effect.sync(() => {
-          last = revision
-          isOver = isTerminal(status)
+          last = id
+          isOver = terminal.has(event)
         })
       )
     )
@@ -115,6 +123,9 @@ const follow = <E, E2>(connect: (after: number) => Effect.Effect<Connection<E>, 
       Stream.retry(reconnectSchedule.pipe(Schedule.while(({ input }) => !isRefusal(input))))
     )
   })
+
+/** An event is named after its status, unless it is a progress note or a text. */
+const terminal: ReadonlySet<string> = new Set(TaskStatus.literals.filter(isTerminal))
 
 type ResponseMode = HttpApiClient.Client.ResponseMode
 
@@ -126,14 +137,14 @@ type WithoutQuery<Call extends (request: never) => unknown> = Parameters<Call>[0
 
 /** The events after a revision, as one response of the service delivers them. */
 const connectWith = <E, R>(http: HttpClient.HttpClient, get: (uuid: string) => Effect.Effect<Task, E, R>) =>
-  Effect.fnUntraced(function*(uuid: string, after: number, include: "turn" | undefined) {
+  Effect.fnUntraced(function*(uuid: string, after: string, include: "turn" | "text" | undefined) {
     // Fails with a typed error when the caller may not read the task.
     const task = yield* get(uuid)
     const request = HttpClientRequest.get(`/api/tasks/${encodeURIComponent(uuid)}/events`).pipe(
       HttpClientRequest.setUrlParams(include === undefined ? {} : { include }),
       HttpClientRequest.setHeaders({
         accept: "text/event-stream",
-        ...(after < 0 ? {} : { "last-event-id": String(after) })
+        ...(after === "" ? {} : { "last-event-id": after })
       })
     )
     const response = yield* Effect.flatMap(http.execute(request), HttpClientResponse.filterStatusOk)
@@ -178,7 +189,11 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
     const ended = runTools(uuid, tools)
     if (onText === undefined) return yield* ended
     const report = reportChanges(onText)
-    const following = Stream.runForEach(events(uuid, -1, { include: "turn" }), ({ text }) => report(text))
+    const live = new LiveText()
+    const following = Stream.runForEach(texts(uuid), (part) => {
+      live.take(part)
+      return report(live.text)
+    })
     // Errors of the stream are those of the run too.
     const task = yield* Effect.raceFirst(ended, Effect.andThen(Effect.ignore(following), Effect.never))
     yield* report(outputText(task))
@@ -204,7 +219,39 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
    * adds the text of the partial turn to progress events.
    */
   const events = (uuid: string, after = -1, { include }: { readonly include?: "turn" } = {}) =>
-    follow((last) => connect(uuid, last, include), after)
+    Stream.mapEffect(
+      follow((last) => connect(uuid, last, include), after < 0 ? "" : String(after)),
+      ({ data, event }) =>
+        Effect.map(decodeEvent(data), (decoded): WatchedEvent => ({
+          ...decoded,
+          event: event === "progress" ? event : decoded.status
+        }))
+    )
+
+  const texts = (uuid: string) =>
+    follow((last) => connect(uuid, last, "text"), "").pipe(
+      Stream.filter(({ event }) => event === "text"),
+      Stream.mapEffect(({ data }) => decodeText(data))
+    )
+
+  /**
+   * The text of the answer as it is written, part by part, until the task has ended. The stream reconnects when it breaks, and repeats
+   * no character. `onReplaced` runs when the text that follows is another one, not a continuation.
+   */
+  const text = <R = never>(
+    uuid: string,
+    { onReplaced = Effect.void }: { readonly onReplaced?: Effect.Effect<void, never, R> } = {}
+  ) =>
+    Stream.suspend(() => {
+      const live = new LiveText()
+      return texts(uuid).pipe(
+        Stream.mapEffect((part) => {
+          const { added, isOther } = live.take(part)
+          return Effect.as(isOther ? onReplaced : Effect.void, added)
+        }),
+        Stream.filter((added) => added !== "")
+      )
+    })
 
   /** The download link of a file. It needs no token. */
   const url = (file: { readonly file: typeof UploadedFileView.Type["file"] }) =>
@@ -213,7 +260,7 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
 
   return {
     files: { ...files, url },
-    tasks: { ...tasks, get, list, waitFor, run, events },
+    tasks: { ...tasks, get, list, waitFor, run, events, text },
     usage: yield* makeUsage(http)
   }
 })
@@ -234,18 +281,14 @@ const parseEvents = () => {
 
 const decodeEvent = Schema.decodeUnknownEffect(Schema.fromJsonString(TaskEventView))
 
-/** A progress note does not change the status; every other event is named after its new status. */
+const decodeText = Schema.decodeUnknownEffect(Schema.fromJsonString(TextEventView))
+
 const eventsOf = (response: HttpClientResponse.HttpClientResponse) =>
   response.stream.pipe(
     Stream.decodeText,
     Stream.map(parseEvents()),
     Stream.flattenIterable,
-    Stream.mapEffect(({ data, event }) =>
-      Effect.map(decodeEvent(data), (decoded): WatchedEvent => ({
-        ...decoded,
-        event: event === "progress" ? event : decoded.status
-      }))
-    )
+    Stream.map(({ data, event, id }): Sent => ({ data, event, id: id ?? "" }))
   )
 
 /** Errors that a retry cannot fix. */

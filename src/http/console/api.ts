@@ -73,6 +73,8 @@ export interface ConsoleConfig {
   readonly dev_login: boolean
   /** Whether the service has schedules. */
   readonly schedules: boolean
+  /** Whether the service has webhook endpoints. */
+  readonly endpoints: boolean
   /** Whether the service counts usage. */
   readonly usage: boolean
   readonly limits: {
@@ -87,6 +89,7 @@ export const config = signal<ConsoleConfig>({
   audiences: [],
   dev_login: false,
   schedules: false,
+  endpoints: false,
   usage: false,
   limits: { max_active_tasks: 0, file_bytes: 0, formats: [] }
 })

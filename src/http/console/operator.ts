@@ -15,8 +15,9 @@ export const operator = signal<OperatorSession | null | undefined>(undefined)
 /** Milliseconds: longer than the service works on one call. */
 const timeout = 15_000
 
+/** A path below `/internal/operator`, or a whole one of an extension. */
 const send = (path: string, method: string, body: unknown, signal: AbortSignal | undefined) =>
-  fetch(`/internal/operator${path}`, {
+  fetch(path.startsWith("/internal/") ? path : `/internal/operator${path}`, {
     method,
     cache: "no-store",
     headers: { "x-console": "1", ...(body === undefined ? {} : { "content-type": "application/json" }) },
@@ -40,6 +41,8 @@ const call = async <A>(path: string, method: string, body: unknown, signal?: Abo
 
 export const get = <A>(path: string, signal?: AbortSignal): Promise<A> => call<A>(path, "GET", undefined, signal)
 export const post = <A>(path: string, body?: unknown): Promise<A> => call<A>(path, "POST", body)
+export const patch = <A>(path: string, body: unknown): Promise<A> => call<A>(path, "PATCH", body)
+export const remove = (path: string): Promise<void> => call(path, "DELETE", undefined)
 export const put = <A>(path: string, body: unknown): Promise<A> => call<A>(path, "PUT", body)
 
 /** Asks whether the browser has a session. */

@@ -162,6 +162,18 @@ export const TaskEventView = Schema.Struct({
   description: "The `data` of one server-sent event. Its `id` is the revision, its `event` the status or `progress`."
 })
 
+export const TextEventView = Schema.Struct({
+  offset: Count.annotate({ description: "UTF-16 units of the text before this part." }),
+  text: Schema.String.annotate({ description: "What was written since." }),
+  replaced: Schema.optionalKey(Schema.Boolean).annotate({
+    description: "True when the text is another one, not a continuation: forget the one before."
+  })
+}).annotate({
+  identifier: "TextEvent",
+  description:
+    "Only with `?include=text`: the `data` of an event `text`. Its `id` is the last revision, a dot, and the units of the text so far."
+})
+
 /** A `TaskEvent` with its name: RPC has no `event` line like server-sent events. */
 export const WatchedEventView = Schema.Struct({
   ...TaskEventView.fields,

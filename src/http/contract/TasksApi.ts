@@ -199,7 +199,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
   HttpApiEndpoint.get("events", "/api/tasks/:uuid/events", {
     params: ofTask,
     query: { include: Schema.optionalKey(values) },
-    success: HttpApiSchema.StreamSse({ data: Tasks.TaskEventView }),
+    success: HttpApiSchema.StreamSse({ data: Schema.Union([Tasks.TaskEventView, Tasks.TextEventView]) }),
     error: [...taskErrors, Errors.ValidationFailed, Errors.TooManyRequests]
   }).annotateMerge(
     operation({
@@ -208,11 +208,15 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       description:
         "Server-sent events: one for each transition and progress note, from creation on or after `Last-Event-ID`. The stream ends after the final event.",
       parameters: [
-        query("include", "`turn` adds the text of the partial turn to progress events.", {
-          type: "string",
-          enum: ["turn"]
-        }),
-        header("Last-Event-ID", "The id of the last event that the client received: later events are replayed.")
+        include(
+          "`text` adds events `text` with the answer as it is written, at most 20 a second: `id` is the last revision, a dot and the end of "
+            + "the text. `turn` adds the text of the partial turn to progress events.",
+          ["text", "turn"]
+        ),
+        header(
+          "Last-Event-ID",
+          "The id of the last event that the client received: later events are replayed, and the text goes on behind it."
+        )
       ],
       response: `id: 1\nevent: processing\ndata: ${
         JSON.stringify({ uuid, revision: 1, status: "processing", occurred_at: createdAt })

@@ -24,8 +24,9 @@ export const HasSecureCookie = Context.Reference(
   { defaultValue: () => true }
 )
 
-const cookiePath = "/internal/operator"
-const path = `${cookiePath}/session` as const
+/** Extensions have routes for operators beside `/internal/operator`. */
+const cookiePath = "/internal"
+const path = "/internal/operator/session"
 
 /** The routes of sessions. They are for browsers, so no document describes them. */
 export const sessionRoutes = ["POST", "GET", "DELETE"].map((method) => ({ method, path }))

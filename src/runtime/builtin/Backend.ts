@@ -24,11 +24,17 @@ export class BackendFailed extends Schema.TaggedError<BackendFailed>()("BackendF
 
 type Call<A, R = never> = Effect.Effect<A, BackendRefused | BackendFailed, R>
 
+/** All text of the turn's output so far, between two lines of progress. It is not part of the protocol over HTTP. */
+export interface TextLine {
+  readonly type: "text"
+  readonly text: string
+}
+
 /** A line that is there already, or cannot be decoded. */
 export type ArrivedLine = Effect.Effect<TurnLine, BackendFailed>
 
 /** The lines of a turn: an array if all of them are there already. A stream that is read slowly skips to the latest progress. */
-export type TurnLines = ReadonlyArray<ArrivedLine> | Stream.Stream<TurnLine, BackendFailed>
+export type TurnLines = ReadonlyArray<ArrivedLine> | Stream.Stream<TurnLine | TextLine, BackendFailed>
 
 /** Lines that arrive at their own pace, for a slow reader. The last line is never skipped, because no line follows it. */
 export const skipToLatest = <E>(lines: Stream.Stream<TurnLine, E>): Stream.Stream<TurnLine, E> =>

@@ -2,6 +2,7 @@
 import { Console, Effect, Option, Stream } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import { TaskStatus } from "../../domain/Task.ts"
+import { describeQueued } from "../../domain/WaitingOn.ts"
 import { isTerminal } from "../../http/client/promise/TasksResource.ts"
 import type { CreateTask, Task, TaskSummary } from "../../http/client/promise/Types.ts"
 import * as Flags from "./Flags.ts"
@@ -31,6 +32,7 @@ const render = (task: Task, { age, fields, text }: Output.Output) => {
     ["Created", age(task.created_at)],
     ["Ended", task.completed_at === null ? null : age(task.completed_at)],
     ["Error", task.error],
+    ["Waits", task.waiting_on?.party === "queue" ? describeQueued(task.waiting_on.position) : null],
     ["Metadata", labelsOf(task.metadata) || null],
     ...(task.pending_tool_calls ?? []).map(({ arguments: args, id, name }) =>
       ["Waits for", `${id}: ${name}(${JSON.stringify(args)})`] as const
@@ -171,7 +173,7 @@ const get = Command.make(
   { uuid },
   ({ uuid }) =>
     printResult(
-      call((client, signal) => client.tasks.get(uuid, { include: ["metadata"], signal })),
+      call((client, signal) => client.tasks.get(uuid, { include: ["metadata", "waiting_on"], signal })),
       render
     )
 ).pipe(described("Show a task", "get $UUID"))

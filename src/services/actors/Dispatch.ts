@@ -252,6 +252,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
   const withoutRoom = (dispatching: Dispatching, error: CoreHasNoRoom) =>
     Effect.flatMap(now, (at) => {
       const told = busy.refused(dispatching.head.runId, dispatching.token, error.retryAfter, at)
+      if (dispatching.isUnknown) busy.reserve(dispatching.head.runId, plus(at, acceptanceTimeout))
       return dispatching.isUnknown
         ? Effect.andThen(told, Effect.fail(unavailable(error)))
         : Effect.andThen(told, putBack(dispatching))
@@ -343,6 +344,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
       members[dispatching.lane]--
       dispatches.delete(runId)
       endFirst(dispatching, at)
+      busy.unreserve(runId)
       // It was dispatched on behalf of its owner, or has another one since.
       if (!ownership.isMine(uuid)) return actors.release(uuid)
       const actor = actors.get(uuid)

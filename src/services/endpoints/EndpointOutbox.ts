@@ -29,6 +29,7 @@ import {
   eventId,
   eventStatuses,
   keptWhileDisabled,
+  limits,
   type SealedSecrets,
   secretPurpose,
   typeOf
@@ -138,13 +139,43 @@ const repeatFull = <E>(deletion: Effect.Effect<number, E>) =>
     }
   })
 
-const makeUpkeep = Effect.fnUntraced(function*({ backlog, retention }: Options) {
+/** The id of the key that sealed a secret. */
+const keyIdOf = (sealed: string) => sealed.split(".")[1]
+
+/** Seals each secret again that the first key has not sealed, so that the others can be removed: endpoints do not end like tasks. */
+const makeReseal = Effect.gen(function*() {
+  const store = yield* EndpointsStore
+  const secrets = yield* Secrets
+  return Effect.gen(function*() {
+    const present = keyIdOf(yield* secrets.seal(secretPurpose, Redacted.make("")))
+    for (const { id, oldSecret, secret } of yield* store.list(null, limits.endpoints)) {
+      for (const sealed of oldSecret === null ? [secret] : [secret, oldSecret]) {
+        if (keyIdOf(sealed) === present) continue
+        yield* secrets.open(secretPurpose, sealed).pipe(
+          Effect.flatMap((opened) => secrets.seal(secretPurpose, opened)),
+          Effect.flatMap((resealed) => store.replaceSecret(sealed, resealed)),
+          Effect.catchDefect((cause) =>
+            Effect.logError(
+              `the secret of the webhook endpoint ${id} cannot be opened: rotate it, or bring its ENCRYPTION_KEY back`,
+              cause
+            )
+          )
+        )
+      }
+    }
+  })
+})
+
+/** `onCount` gets the number of endpoints. */
+const makeUpkeep = Effect.fnUntraced(function*({ backlog, retention }: Options, onCount: (count: number) => void) {
   const store = yield* EndpointsStore
 
   const report = Effect.fnUntraced(function*(at: Timestamp) {
     const counts = new Map<string, number>()
     let oldest: number = at
-    for (const { disabledReason, failingSince, oldestDue } of yield* store.health) {
+    const health = yield* store.health
+    onCount(health.length)
+    for (const { disabledReason, failingSince, oldestDue } of health) {
       const state = disabledReason ?? (failingSince === null ? "enabled" : "failing")
       counts.set(state, (counts.get(state) ?? 0) + 1)
       oldest = Math.min(oldest, oldestDue ?? at)
@@ -164,8 +195,13 @@ const makeUpkeep = Effect.fnUntraced(function*({ backlog, retention }: Options) 
     }
   )
 
+  const reseal = yield* makeReseal
+  let isResealed = false
+
   return Effect.gen(function*() {
     const at = yield* now
+    if (!isResealed) yield* reseal
+    isResealed = true
     yield* report(at)
     yield* drop(
       "too_old",
@@ -191,6 +227,8 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const pending = Latch.makeUnsafe()
   const floor = ScanFloor.make()
   let signal = Latch.makeUnsafe()
+  /** False while there are no endpoints: then no event of a task makes a delivery. Another node may have added the first one since. */
+  let hasEndpoints = true
   const wake = (since = ScanFloor.lowest) => {
     floor.lower(since)
     store.outbox.committed(since)
@@ -200,7 +238,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     before.openUnsafe()
   }
   yield* changes.relay((_, head) => {
-    if (head !== undefined && !eventStatuses.includes(head.status)) return
+    if (!hasEndpoints || (head !== undefined && !eventStatuses.includes(head.status))) return
     wake(head?.lastEventAt ?? undefined)
   })
 
@@ -226,10 +264,17 @@ const make = Effect.fnUntraced(function*(options: Options) {
     minimum: Duration.seconds(1),
     maximum: options.upkeepInterval
   })
-  yield* Worker.make({ name: "the upkeep of webhook endpoints", interval, runOnce: yield* makeUpkeep(options) })
+  yield* Worker.make({
+    name: "the upkeep of webhook endpoints",
+    interval,
+    runOnce: yield* makeUpkeep(options, (count) => hasEndpoints = count > 0)
+  })
 
   return EndpointOutbox.of({
-    wake,
+    wake: (since) => {
+      hasEndpoints = true
+      wake(since)
+    },
     next: () => signal.await,
     send: Effect.fnUntraced(function*(secrets, url, sample) {
       const startedAt = yield* now

@@ -257,6 +257,8 @@ const makeRegistry = ({ deliveries, endpoints, ofEndpoint }: Rows) =>
         }
         return found.length
       }),
+    // Nothing is encrypted.
+    replaceSecret: () => Effect.void,
     remove: (id) =>
       Effect.sync(() => {
         for (const row of ofEndpoint(id)) deliveries.delete(keyOf(row))

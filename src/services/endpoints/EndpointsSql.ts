@@ -148,6 +148,10 @@ const remove = countQuery(
   ) SELECT count(*)::int AS count FROM removed`
 )
 
+const replaceSecret = `UPDATE webhook_endpoints SET secret = CASE WHEN secret = $1 THEN $2 ELSE secret END,
+    old_secret = CASE WHEN old_secret = $1 THEN $2 ELSE old_secret END
+  WHERE secret = $1 OR old_secret = $1`
+
 const DeliveryRow = Schema.Struct({
   ...LoggedDelivery.fields,
   attempts: Schema.fromJsonString(LoggedDelivery.fields.attempts),
@@ -447,6 +451,8 @@ export const layer = Layer.effect(
       dropPending: (id, before, limit) => queries.count(dropPending, [id, before, limit]),
       resume: (id, at, oldest, limit) => queries.count(resume, [id, at, oldest, limit]),
       remove: (id) => Effect.map(queries.count(remove, [id]), (count) => count > 0),
+
+      replaceSecret: (sealed, by) => execute(replaceSecret, [sealed, by]),
 
       deliveries: (id, state, after, limit) =>
         Effect.map(

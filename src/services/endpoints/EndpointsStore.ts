@@ -92,6 +92,8 @@ export class EndpointsStore extends Context.Service<EndpointsStore, {
    */
   readonly resume: (id: string, at: Timestamp, oldest: Timestamp, limit: number) => Call<number>
   readonly remove: (id: string) => Call<boolean>
+  /** Replaces a sealed secret wherever it is still in use. */
+  readonly replaceSecret: (sealed: string, by: string) => Call<void>
 
   /** Newest first. */
   readonly deliveries: (

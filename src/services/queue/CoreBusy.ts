@@ -72,6 +72,14 @@ export class CoreBusy extends Context.Service<CoreBusy, {
     at: Timestamp
   ) => Effect.Effect<void>
 
+  /**
+   * Leaves a place to a run that has no room and cannot go back into the queue, because the core may have it: otherwise new runs, which
+   * follow each end immediately, would take every place before its next attempt. Until then at most: the core may refuse this run alone.
+   */
+  readonly reserve: (runId: RunId, until: Timestamp) => void
+  /** It needs no place any more. */
+  readonly unreserve: (runId: RunId) => void
+
   /** A run of this node waits, or may wait. */
   readonly waits: () => void
   /** Counts the calls of `waits`. */
@@ -102,6 +110,8 @@ const make = Effect.gen(function*() {
   /** Runs that are about to be sent, or sent and not answered. */
   let active = 0
   let pace: Pace | undefined
+  /** Until when a place is left to each of these runs. */
+  const reserved = new Map<RunId, Timestamp>()
   /** Of the present pace. A run that has begun with an earlier one was not meant for a busy core. */
   let token = 0
   /** Whether an admission may find a run that waits. */
@@ -119,8 +129,10 @@ const make = Effect.gen(function*() {
 
   const room = (at: Timestamp) => {
     if (pace === undefined) return Infinity
-    const left = pace.allowed - taken - active
-    return left > 0 ? left : pace.probe === undefined && at >= pace.pausedUntil ? 1 : 0
+    let places = 0
+    for (const until of reserved.values()) if (until > at) places++
+    const left = pace.allowed - taken - active - places
+    return left > 0 ? left : places === 0 && pace.probe === undefined && at >= pace.pausedUntil ? 1 : 0
   }
 
   const pauseOf = ({ refusals }: Pace, retryAfter: Duration.Duration | null) => {
@@ -202,6 +214,12 @@ const make = Effect.gen(function*() {
       const until = plus(at, begun === token ? pauseOf(pace, retryAfter) : retryAfter ?? Duration.zero)
       if (until > pace.pausedUntil) pace.pausedUntil = until
       return Effect.void
+    },
+    reserve: (runId, until) => {
+      if (!reserved.has(runId)) reserved.set(runId, until)
+    },
+    unreserve: (runId) => {
+      if (reserved.delete(runId)) poke()
     },
     waits: noteWaiting,
     version: () => version,

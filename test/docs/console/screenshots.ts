@@ -78,6 +78,7 @@ const operatorScreensOf = ({ interrupted }: UglyTasks): Readonly<Record<string, 
   "ops-webhooks": "/ops/webhooks",
   "ops-schedules": "/ops/schedules",
   "ops-usage": "/ops/usage",
+  "ops-queue": "/ops/queue",
   "ops-cluster": "/ops/cluster",
   "ops-revocations": "/ops/revocations"
 })

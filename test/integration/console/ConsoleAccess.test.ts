@@ -26,6 +26,7 @@ const operatorAddressesOf = ({ completed, failed, interrupted }: ExampleTasks): 
   "/ops/clocks",
   "/ops/webhooks",
   "/ops/webhooks?state=failed",
+  "/ops/queue",
   "/ops/cluster",
   "/ops/revocations",
   "/ops/bulk",

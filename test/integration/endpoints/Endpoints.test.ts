@@ -373,6 +373,28 @@ describe("the registry of webhook endpoints", () => {
     assert.strictEqual((await call("GET", "", undefined, await mint("someone"))).status, 401)
   })
 
+  it("takes the session of the console, whose changes need a header that other pages cannot set", async () => {
+    const logIn = await fetch(`${service.url}/internal/operator/session`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-console": "1" },
+      body: JSON.stringify({ token: internalToken })
+    })
+    assert.strictEqual(logIn.status, 204)
+    const [cookie = ""] = logIn.headers.getSetCookie()
+    assert.include(cookie, "Path=/internal;")
+    const send = (method: string, headers: object = {}) =>
+      fetch(`${service.url}${base}`, {
+        method,
+        headers: { cookie: cookie.split(";")[0]!, "content-type": "application/json", ...headers },
+        ...(method === "GET" ? {} : { body: JSON.stringify({ url: null }) })
+      })
+    assert.strictEqual((await send("GET")).status, 200)
+    assert.strictEqual((await send("POST")).status, 403)
+    const created = await send("POST", { "x-console": "1" })
+    assert.strictEqual(created.status, 201)
+    await call("DELETE", `/${JSON.parse(await created.text()).id}`)
+  })
+
   it("holds at most a hundred, however many are registered at once", async () => {
     const before = (await call("GET", "?limit=100")).body.data.length
     const answers = await Promise.all(

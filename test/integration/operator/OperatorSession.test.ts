@@ -37,7 +37,7 @@ describe("a session", () => {
     assert.strictEqual(opened.status, 204)
     const [value, ...flags] = (opened.headers.get("set-cookie") ?? "").split("; ")
     assert.match(value ?? "", /^operator=v2\.\w{8}\.[\w-]+\.[\w-]+$/)
-    assert.deepStrictEqual(flags, ["Path=/internal/operator", "HttpOnly", "SameSite=Strict"])
+    assert.deepStrictEqual(flags, ["Path=/internal", "HttpOnly", "SameSite=Strict"])
     const cookie = cookieOf(opened)
     const shown = await fetchAs(cookie, "/session")
     assert.strictEqual(shown.headers.get("cache-control"), "no-store")

@@ -44,6 +44,35 @@ describe("createTestService", () => {
     await service.close()
   })
 
+  it("keeps tasks in the queue of a core with limited room, and fails none of them by that", async () => {
+    const service = await createTestService()
+    const { tasks } = service.client("ann")
+    service.core.limit(2)
+    const uuids: Array<string> = []
+    for (let count = 0; count < 5; count++) uuids.push((await tasks.create(question)).uuid)
+    const [one = "", two = "", three = "", four = ""] = uuids
+    await service.advance("1 hour")
+    const waiting = async (uuid: string) => (await tasks.get(uuid, { include: ["waiting_on"] })).waiting_on
+    assert.strictEqual(service.core.runs().length, 2)
+    assert.containSubset(await waiting(three), { party: "queue", for: "room", position: 1 })
+    assert.containSubset(await waiting(four), { position: 2 })
+    await service.core.complete(one, "done")
+    await service.core.interrupt(two, { look: {} })
+    await service.advance("1 second")
+    assert.deepStrictEqual(service.core.runs().map(({ taskId }) => taskId), uuids.slice(0, 4))
+    // A resumed run comes before new ones.
+    await tasks.submitToolResults(two, [{ tool_call_id: "call_look", output: 1 }])
+    await service.core.complete(three, "done")
+    await service.advance("1 second")
+    assert.strictEqual(service.core.runs().at(-1)?.taskId, two)
+    await service.core.complete(two, "done")
+    await service.advance("1 second")
+    for (const uuid of uuids.slice(3)) await service.core.complete(uuid, "done")
+    const ended = await Promise.all(uuids.map((uuid) => tasks.get(uuid)))
+    assert.deepStrictEqual(ended.map(({ status }) => status), uuids.map(() => "completed"))
+    await service.close()
+  })
+
   it("delivers a webhook in five attempts", async () => {
     const service = await createTestService()
     const { tasks } = service.client("ann")

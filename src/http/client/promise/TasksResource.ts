@@ -2,6 +2,7 @@
 import { outputText } from "../../../domain/Turn.ts"
 import { ConflictError } from "./ApiErrors.ts"
 import * as EventStream from "./EventStream.ts"
+import { LiveText } from "./LiveText.ts"
 import { Outage } from "./Outage.ts"
 import { TaskPages } from "./TaskPages.ts"
 import { textChanges } from "./TextChanges.ts"
@@ -48,13 +49,18 @@ export interface EventsOptions extends CallOptions {
   readonly include?: "turn" | undefined
 }
 
+export interface TextOptions extends CallOptions {
+  /** Called when the text that follows is another one, not a continuation: forget the parts before. */
+  readonly onReplaced?: (() => void) | undefined
+}
+
 export interface RunOptions extends CallOptions {
   /** Tools by name. A tool that `client_tools` does not define is added to it. */
   readonly tools?: Tools.Tools | undefined
   /** Called with the task after its creation, at each interrupt and at its end. The first call may already be one of the others. */
   readonly onUpdate?: ((task: Task) => void) | undefined
   /**
-   * Called with the text of the answer whenever it has changed, and at the end with all of it. `delta` is the added part;
+   * Called with the text of the answer as it is written, and at the end with all of it. `delta` is the added part;
    * undefined when the text does not continue the previous one.
    */
   readonly onText?: ((text: string, delta: string | undefined) => void) | undefined
@@ -216,11 +222,14 @@ export class TasksResource {
 
   /** Reports partial texts until the task has ended. Errors of the connection are those of the run too. */
   async #followText(uuid: string, report: (text: string | undefined) => void, options: CallOptions): Promise<void> {
-    const events = this.events(uuid, { ...options, include: "turn" })
+    const live = new LiveText()
+    const events = this.#follow(uuid, "?include=text", "", options)
     for (;;) {
       const next = await events.next().catch(() => undefined)
       if (next === undefined || next.done === true) return
-      report(next.value.text)
+      if (next.value.event !== "text") continue
+      live.take(next.value.data)
+      report(live.text)
     }
   }
 
@@ -249,6 +258,34 @@ export class TasksResource {
     uuid: string,
     { after = -1, include, ...options }: EventsOptions = {}
   ): AsyncGenerator<TaskEvent, void, undefined> {
+    const query = include === undefined ? "" : `?include=${include}`
+    for await (const { data, event } of this.#follow(uuid, query, after < 0 ? "" : String(after), options)) {
+      yield { ...data, event }
+    }
+  }
+
+  /**
+   * The text of the answer as it is written, part by part, until the task has ended. Reconnects when the stream breaks, and repeats no
+   * character. A signal ends the reading, not the task: see `stop`.
+   */
+  async *text(uuid: string, { onReplaced, ...options }: TextOptions = {}): AsyncGenerator<string, void, undefined> {
+    const live = new LiveText()
+    for await (const { data, event } of this.#follow(uuid, "?include=text", "", options)) {
+      if (event !== "text") continue
+      const { added, isOther } = live.take(data)
+      if (isOther) onReplaced?.()
+      if (added !== "") yield added
+    }
+  }
+
+  /** What the event stream sends after `after`, the id of an event. */
+  async *#follow(
+    uuid: string,
+    query: string,
+    after: string,
+    options: CallOptions
+    // oxlint-disable-next-line typescript/no-explicit-any -- the data of any event
+  ): AsyncGenerator<{ readonly event: any; readonly data: any }, void, undefined> {
     const outage = new Outage(options.signal)
     let last = after
     for (;;) {
@@ -256,17 +293,17 @@ export class TasksResource {
         const { allow, close, response } = await this.#transport.open({
           ...options,
           method: "GET",
-          path: pathOf(uuid, include === undefined ? "/events" : `/events?include=${include}`),
-          headers: { accept: "text/event-stream", ...(last < 0 ? {} : { "last-event-id": String(last) }) }
+          path: pathOf(uuid, `/events${query}`),
+          headers: { accept: "text/event-stream", ...(last === "" ? {} : { "last-event-id": last }) }
         })
         try {
           if (response.status === 204 || response.body === null) return
-          for await (const { data, event } of EventStream.read(response.body, allow)) {
-            const received: TaskEvent = { ...JSON.parse(data), event }
+          for await (const { data, event, id } of EventStream.read(response.body, allow)) {
+            const received = JSON.parse(data)
             outage.end()
-            last = received.revision
-            yield received
-            if (isTerminal(received)) return
+            last = id
+            yield { event, data: received }
+            if (event !== "text" && isTerminal(received)) return
           }
         } finally {
           close()

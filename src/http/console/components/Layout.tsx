@@ -204,6 +204,7 @@ const operatorItems: ReadonlyArray<NavigationItem> = [
   { to: "/ops/queue", label: "Queue", icon: "inbox" },
   { to: "/ops/clocks", label: "Clocks", icon: "pending" },
   { to: "/ops/webhooks", label: "Webhooks", icon: "link" },
+  { to: "/ops/endpoints", label: "Endpoints", icon: "link" },
   { to: "/ops/schedules", label: "Schedules", icon: "again" },
   { to: "/ops/usage", label: "Usage", icon: "usage" },
   { to: "/ops/cluster", label: "Cluster", icon: "cluster" },
@@ -218,7 +219,8 @@ export const OperatorLayout = ({ children }: { readonly children: ComponentChild
   const name = current.role === "full" ? "Operator" : "Operator, read only"
   const account = { name, what: "session", expiresAt: Date.parse(current.expires_at), docs: "/internal/docs" }
   const items = operatorItems.filter(({ to }) =>
-    (config.value.schedules || to !== "/ops/schedules") && (config.value.usage || to !== "/ops/usage")
+    (config.value.endpoints || to !== "/ops/endpoints") && (config.value.schedules || to !== "/ops/schedules") &&
+    (config.value.usage || to !== "/ops/usage")
   )
   return <Frame account={{ ...account, onLogOut: operatorLogOut }} items={items}>{children}</Frame>
 }

@@ -9,10 +9,11 @@ import { isPlainTool, type PlainTool } from "../../../domain/TaskRequest.ts"
 import { monotonicMillis } from "../../../domain/Timestamp.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
 import type { CreateTurn, TurnLine } from "../AssistantProtocol.ts"
+import type { TextLine } from "../Backend.ts"
 import * as Conversation from "./Conversation.ts"
 import type { Message, Turn } from "./Conversation.ts"
 import { retry } from "./OpenAiModel.ts"
-import { textInterval, tooLong } from "./OpenAiStream.ts"
+import { pieceInterval, textInterval, tooLong } from "./OpenAiStream.ts"
 import { problemsOf } from "./ToolArguments.ts"
 
 /** The result of a tool call: `content` is for the model, `output` is added to the turn's output. */
@@ -130,6 +131,7 @@ const answerTo = Effect.fnUntraced(
 class GrowingTurn {
   readonly modelName: string
   readonly hasGrown = Latch.makeUnsafe()
+  readonly hasText = Latch.makeUnsafe()
   messages: ReadonlyArray<Message>
   images: ReadonlyArray<JsonObject>
   usage: Turn["metadata"]["usage"]
@@ -184,6 +186,7 @@ class GrowingTurn {
   growText(text: string) {
     this.text = text
     this.hasGrown.openUnsafe()
+    this.hasText.openUnsafe()
   }
 
   /** Milliseconds until the next progress report. */
@@ -226,23 +229,40 @@ const callModel = Effect.fnUntraced(
   retry
 )
 
-/** The turn when it has grown, at most once in its interval, and its last line. */
+/** The text as it grows; the turn when it has grown, at most once in its interval, and when its text begins anew; and its last line. */
 const linesOf = (turn: GrowingTurn, ending: Fiber.Fiber<TurnLine>) => {
-  ending.addObserver(() => turn.hasGrown.openUnsafe())
+  ending.addObserver(() => {
+    turn.hasGrown.openUnsafe()
+    turn.hasText.openUnsafe()
+  })
   let isOver = false
   let next: number | undefined
-  const read = Effect.gen(function*(): Effect.fn.Return<[TurnLine], Cause.Done> {
+  let nextText = -Infinity
+  let sent = ""
+  const read = Effect.gen(function*(): Effect.fn.Return<[TurnLine | TextLine], Cause.Done> {
     if (isOver) return yield* Cause.done()
     next ??= turn.interval + (yield* monotonicMillis)
-    yield* turn.hasGrown.await
-    const early = next - (yield* monotonicMillis)
-    if (early > 0) yield* Effect.timeoutOption(Fiber.await(ending), early)
-    const exit = ending.pollUnsafe()
-    isOver = exit !== undefined
-    if (exit !== undefined) return [yield* exit]
-    turn.hasGrown.closeUnsafe()
-    next = turn.interval + (yield* monotonicMillis)
-    return [{ type: "progress", turn: turn.value }]
+    for (;;) {
+      yield* turn.hasGrown.await
+      const exit = ending.pollUnsafe()
+      isOver = exit !== undefined
+      if (exit !== undefined) return [yield* exit]
+      const at = yield* monotonicMillis
+      const hasText = turn.text !== sent && turn.text !== ""
+      const due = hasText ? Math.min(next, nextText) : next
+      if (at < due) {
+        turn.hasText.closeUnsafe()
+        yield* Effect.timeoutOption(hasText ? Fiber.await(ending) : turn.hasText.await, due - at)
+        continue
+      }
+      nextText = at + Duration.toMillis(pieceInterval)
+      const isMore = turn.text.startsWith(sent)
+      sent = turn.text
+      if (at < next && isMore) return [{ type: "text", text: sent }]
+      turn.hasGrown.closeUnsafe()
+      next = turn.interval + at
+      return [{ type: "progress", turn: turn.value }]
+    }
   })
   return Stream.fromPull(Effect.succeed(read))
 }

@@ -52,7 +52,8 @@ export const layerTurns = ({ backend, findUser }: { readonly backend: Backend; r
       const { chatId = "" } = yield* HttpRouter.params
       const lines = yield* backend.createTurn(caller, chatId, yield* readTurn)
       if (Stream.isStream(lines)) {
-        return HttpServerResponse.stream(Stream.pipeThroughChannel(lines, Ndjson.encode()), { contentType })
+        const sent = Stream.filter(lines, ({ type }) => type !== "text")
+        return HttpServerResponse.stream(Stream.pipeThroughChannel(sent, Ndjson.encode()), { contentType })
       }
       const texts = Array.from(yield* Effect.all(lines), (line) => `${JSON.stringify(line)}\n`)
       return HttpServerResponse.text(texts.join(""), { contentType })

@@ -6,7 +6,7 @@ import { Effect, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient } from "effect/http"
 import type { CreateTurn, TurnLine } from "../AssistantProtocol.ts"
-import { type Backend, BackendRefused } from "../Backend.ts"
+import { type Backend, BackendRefused, type TextLine } from "../Backend.ts"
 import * as DemoAssistants from "../demo/DemoAssistants.ts"
 import * as Agent from "./Agent.ts"
 import * as AgentTools from "./AgentTools.ts"
@@ -78,7 +78,11 @@ const linesOf = Effect.fnUntraced(function*(
   user: string,
   chatId: string,
   request: CreateTurn
-): Effect.fn.Return<Effect.Effect<TurnLine> | Stream.Stream<TurnLine> | undefined, never, HttpClient.HttpClient> {
+): Effect.fn.Return<
+  Effect.Effect<TurnLine> | Stream.Stream<TurnLine | TextLine> | undefined,
+  never,
+  HttpClient.HttpClient
+> {
   const { assistants, chats, demo } = backend
   const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
   const assistant = (yield* assistants).get(assistantId)

@@ -6,7 +6,7 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { Dispatcher } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"
 import * as Outgoing from "../../node/Outgoing.ts"
-import { pieceBytes, textInterval } from "./OpenAiStream.ts"
+import { pieceBytes, pieceInterval } from "./OpenAiStream.ts"
 
 interface Options {
   /** Maximum milliseconds that bytes wait for more. */
@@ -88,7 +88,7 @@ export const joinChunks =
 
 /** The end of a stream and an error in it do not wait; some providers send `"error": null` in every event. */
 const join = joinChunks({
-  interval: Duration.toMillis(textInterval),
+  interval: Duration.toMillis(pieceInterval),
   maxBytes: pieceBytes,
   urgent: /\[DONE\]|"error": ?["{]/
 })

@@ -14,6 +14,8 @@ import { isDeeperThan } from "./ToolArguments.ts"
 export const maxSilence = Duration.minutes(5)
 
 /** The model's client waits this long for more text, because each time that text is passed on costs more than to read it. */
+export const pieceInterval = Duration.millis(40)
+/** How often the whole turn is reported, which is what is stored. */
 export const textInterval = Duration.seconds(1)
 
 /** Maximum bytes of one streamed response, with its framing. */

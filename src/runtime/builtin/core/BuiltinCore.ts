@@ -9,15 +9,25 @@ import * as Backoff from "../../../domain/Backoff.ts"
 import { type CoreEvent, FailureCode, isFinal, type StartRun, type Unaddressed } from "../../../domain/CoreProtocol.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/json/OpaqueJson.ts"
 import { VoiceItem } from "../../../domain/TaskRequest.ts"
+import { outputText, type Turn } from "../../../domain/Turn.ts"
 import { Chat, type TurnLine } from "../AssistantProtocol.ts"
-import type { ArrivedLine, Backend, BackendRefused, Caller } from "../Backend.ts"
+import type { ArrivedLine, Backend, BackendRefused, Caller, TextLine } from "../Backend.ts"
 import * as SignsOfLife from "./SignsOfLife.ts"
 
 /** A run as the service starts it. */
 export type Run = Omit<StartRun, "deadline_at" | "events_url">
 
-/** The service's answer to an event: it recorded it, it no longer wants the run, or it refuses the event itself. */
-export type Receipt = "accepted" | "unwanted" | "invalid"
+/**
+ * The service's answer to an event: it recorded it, also without text that does not fit to what it has, it no longer wants the run, or it
+ * refuses the event itself.
+ */
+export type Receipt = "accepted" | "gap" | "unwanted" | "invalid"
+
+/** The receipt of an event by the index of the append that the service expects, if it says one. */
+export const receiptOfNext = (event: CoreEvent, next: unknown): Receipt => {
+  if (event.type !== "progress" || event.append == null) return "accepted"
+  return next === event.append.index + 1 ? "accepted" : "gap"
+}
 
 /** An event did not reach the service, or the service could not record it. */
 export class NotReported extends Schema.TaggedError<NotReported>()("NotReported", { cause: Schema.Defect() }) {}
@@ -90,7 +100,7 @@ const toEvent = (received: TurnLine, state: RunState): LineEvent => {
 const firstDelay = "100 millis"
 const eventRetry = Schedule.jittered(Backoff.schedule(firstDelay, "2 seconds"))
 
-/** Reports events with unlimited retries. The result is true when the service no longer accepts events of the run. */
+/** Reports events with unlimited retries. */
 const makeSend = <R extends Run>(
   report: Report<R>,
   random: typeof SecureRandom.SecureRandom.Service,
@@ -108,10 +118,39 @@ const makeSend = <R extends Run>(
       () => attempt.pipe(Effect.retry(eventRetry), Effect.delay(firstDelay), Effect.orDie)
     )
     if (receipt === "accepted") signs.note(run, event.type)
-    return receipt === "invalid" ? yield* failed("internal") : receipt === "unwanted"
+    return receipt === "invalid" ? yield* failed("internal") : receipt
   })
 
-type SendLine = (line: TurnLine) => Effect.Effect<boolean, RunFailed>
+/** UTF-16 units of one append, which have at most 64 KiB as UTF-8. */
+const appendLength = 21_000
+
+/** What the service has of a run's text: what is added goes as appends, and after a gap with the next turn. */
+const makeText = () => {
+  let sent = ""
+  let index = 0
+  let hasGap = false
+  return {
+    /** The event of the next part of a text; undefined if there is none. */
+    next: (text: string): Unaddressed | undefined => {
+      if (hasGap || text.length <= sent.length || !text.startsWith(sent)) return undefined
+      const part = text.slice(sent.length, sent.length + appendLength)
+      sent += part
+      return { type: "progress", append: { index: index++, text: part } }
+    },
+    /** A turn, with the number of the appends that it has. */
+    counted: (event: LineEvent): LineEvent => {
+      if (event.type !== "progress" || event.turn == null) return event
+      sent = outputText({ turn: event.turn as Turn })
+      hasGap = false
+      return index === 0 ? event : { ...event, next_append: index }
+    },
+    gap: () => {
+      hasGap = true
+    }
+  }
+}
+
+type SendLine<Line = TurnLine> = (line: Line) => Effect.Effect<boolean, RunFailed>
 
 /** Sends the lines of a turn that has arrived whole. Returns false when there was no last line. */
 const sendWhole = Effect.fnUntraced(function*(lines: ReadonlyArray<ArrivedLine>, sendLine: SendLine) {
@@ -124,9 +163,11 @@ const sendWhole = Effect.fnUntraced(function*(lines: ReadonlyArray<ArrivedLine>,
 })
 
 /** Sends the lines of a turn as they arrive. Returns false when they ended without a last line. */
-const sendStreamed = <E>(lines: Stream.Stream<TurnLine, E>, sendLine: SendLine) =>
+const sendStreamed = <E>(lines: Stream.Stream<TurnLine | TextLine, E>, sendLine: SendLine<TurnLine | TextLine>) =>
   lines.pipe(
-    Stream.mapEffect((line) => Effect.map(sendLine(line), (isUnwanted) => isUnwanted || line.type !== "progress")),
+    Stream.mapEffect((line) =>
+      Effect.map(sendLine(line), (isUnwanted) => isUnwanted || (line.type !== "progress" && line.type !== "text"))
+    ),
     Stream.takeUntil((isLast) => isLast),
     Stream.runLast,
     Effect.map((isOver) => Option.contains(isOver, true))
@@ -137,8 +178,20 @@ const decodeState = Schema.decodeUnknownEffect(RunState)
 /** One run, from its chat to the last line of its turn. Ends early when the service no longer accepts its events. */
 const makeProcess = <R extends Run>(
   backend: Backend,
-  send: (run: R, event: Unaddressed) => Effect.Effect<boolean, RunFailed>
+  sendEvent: (run: R, event: Unaddressed) => Effect.Effect<Receipt, RunFailed>
 ) => {
+  /** The result is true when the service no longer accepts events of the run. */
+  const send = (run: R, event: Unaddressed) => Effect.map(sendEvent(run, event), (receipt) => receipt === "unwanted")
+
+  const sendText = Effect.fnUntraced(function*(run: R, text: ReturnType<typeof makeText>, whole: string) {
+    for (let event = text.next(whole); event !== undefined; event = text.next(whole)) {
+      const receipt = yield* sendEvent(run, event)
+      if (receipt === "unwanted") return true
+      if (receipt === "gap") text.gap()
+    }
+    return false
+  })
+
   const begin = Effect.fnUntraced(function*(run: R, caller: Caller) {
     if (run.resume !== null) return yield* decodeState(run.resume.state)
     const { assistant_id, image_generator_id, llm_model_id } = run
@@ -182,8 +235,10 @@ const makeProcess = <R extends Run>(
     // A turn that arrives immediately needs no event of its own for the acceptance of the run.
     if (responding.pollUnsafe() === undefined && (yield* announce)) return
     const lines = yield* Effect.tapError(Fiber.join(responding), () => announce)
-    const sendLine = (line: TurnLine) => {
-      const event = toEvent(line, state)
+    const text = makeText()
+    const sendLine = (line: TurnLine | TextLine) => {
+      if (line.type === "text") return sendText(run, text, line.text)
+      const event = text.counted(toEvent(line, state))
       return Effect.map(
         send(run, isAnnounced || resume !== null ? event : { ...event, accepted: true }),
         (isUnwanted) => {

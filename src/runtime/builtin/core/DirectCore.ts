@@ -1,10 +1,12 @@
 /** The built-in core in the process of the service: starts, stops and events are function calls. */
 import { Effect, Predicate, Redacted, Result } from "effect"
-import { toFailure } from "../../../domain/CoreProtocol.ts"
+import { type CoreEvent, type CoreReport, toFailure } from "../../../domain/CoreProtocol.ts"
 import { CoreHasNoRoom, CoreRefused } from "../../../domain/DispatchRetry.ts"
 import * as Failure from "../../../domain/Failure.ts"
 import { isLarge, type OpaqueJson, toValue } from "../../../domain/json/OpaqueJson.ts"
+import { stringOf } from "../../../domain/json/RawJson.ts"
 import * as Limits from "../../../domain/Limits.ts"
+import { TaskEvent } from "../../../domain/Task.ts"
 import type { RunRequest } from "../../../domain/TaskRequest.ts"
 import * as Bodies from "../../../http/handlers/body/Bodies.ts"
 import { bytesOf, decodeBytes } from "../../../http/handlers/body/JsonBody.ts"
@@ -45,6 +47,19 @@ const toRun = (run: Run): DirectRun => {
 
 const unwanted = Effect.succeed<BuiltinCore.Receipt>("unwanted")
 
+const none = new Uint8Array(0)
+
+/** An append as it is: 25 a second of each run are not written as JSON in order to be read again. */
+const appendOf = (event: CoreEvent): CoreReport | undefined =>
+  event.type !== "progress" || event.append == null ? undefined : {
+    task_id: event.task_id,
+    run_id: event.run_id,
+    event_id: event.event_id,
+    event: TaskEvent.cases.Accepted.make({}),
+    recordsAcceptance: false,
+    appends: [{ index: event.append.index, text: stringOf(event.append.text) }]
+  }
+
 /** Events have the checks and bounds of those of any other core. */
 const makeReport = (
   tasks: Effect.Effect<ReportToTasks>,
@@ -52,10 +67,15 @@ const makeReport = (
 ): BuiltinCore.Report<DirectRun> =>
   Effect.fnUntraced(function*(run, event): Effect.fn.Return<BuiltinCore.Receipt, BuiltinCore.NotReported> {
     if (run.isLarge) yield* Effect.yieldNow
-    const bytes = bytesOf(event)
+    const append = appendOf(event)
+    const bytes = append === undefined ? bytesOf(event) : none
     const isTooLarge = bytes.length > Limits.coreEventBytes
     if (isLarge(bytes)) yield* Effect.yieldNow
-    const decoded = isTooLarge ? undefined : yield* Effect.result(decodeBytes(coreEvent, bytes))
+    const decoded = append !== undefined
+      ? Result.succeed(append)
+      : isTooLarge
+      ? undefined
+      : yield* Effect.result(decodeBytes(coreEvent, bytes))
     if (decoded !== undefined && Result.isFailure(decoded)) {
       yield* Effect.logError("an event of the built-in core is not valid", decoded.failure.errors)
       return "invalid"
@@ -67,7 +87,7 @@ const makeReport = (
     }
     const report = yield* tasks
     return yield* report(reported).pipe(
-      Effect.as<BuiltinCore.Receipt>("accepted"),
+      Effect.map(({ next }) => BuiltinCore.receiptOfNext(event, next)),
       Effect.catchTags({
         RunSuperseded: () => unwanted,
         TaskNotFound: () => unwanted,

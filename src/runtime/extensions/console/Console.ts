@@ -140,6 +140,7 @@ const layer = (wanted: ReadonlyArray<ConsoleAudience>) =>
           audiences: audiencesNow(configured),
           dev_login: mint !== undefined && isOfThisMachine(request),
           schedules: isServed("/api/schedules"),
+          endpoints: isServed("/internal/webhook-endpoints"),
           usage: isServed("/api/usage"),
           limits
         })

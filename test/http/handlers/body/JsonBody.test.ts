@@ -42,8 +42,9 @@ describe("names", () => {
     rerunTask: Bodies.rerunTask,
     submitToolResults: Bodies.toolResults,
     cancelTask: Bodies.cancel,
+    stopTask: Bodies.cancel,
     redeliverWebhook: Bodies.redeliver,
-    reportCoreEvent: Bodies.coreEvent(undefined),
+    reportCoreEvent: Bodies.coreEvents(undefined),
     revokeTokens: Bodies.revokeTokens
   }
 

@@ -105,16 +105,48 @@ describe.skipIf(!hasBrowser)("the console of operators", () => {
     opened.assertClean()
   })
 
+  it("limits and pauses an assistant, whose user sees the place of a task in the queue", async () => {
+    const { opened, page } = await logIn(internalToken, "/ops/queue")
+    await opened.button("Limit an assistant").click()
+    await page.getByLabel("Assistant id").fill("70")
+    await page.getByLabel(/^Runs at a time/).fill("1")
+    await opened.button("Set the limit").click()
+    const row = page.getByRole("row", { name: /^Assistant 70 / })
+    await row.getByRole("button", { name: /^Pause/ }).click()
+    await opened.button("Pause it").click()
+    await row.getByText("paused").waitFor()
+
+    const queued = await mint("queued")
+    const { body: first } = await service.create(queued, "x", { assistant_id: 70 })
+    const { body: second } = await service.create(queued, "x", { assistant_id: 70 })
+    const user = await use(ConsolePage.logIn(browser, service.url, queued), onTestFinished)
+    await user.goto("/tasks")
+    const place = (uuid: string) => user.page.getByRole("row").filter({ has: user.page.getByTitle(uuid) })
+    await place(first.uuid).getByText("Queued").waitFor()
+    await place(second.uuid).getByText("1 before it").waitFor()
+    await user.goto(`/tasks/${second.uuid}`)
+    await user.page.getByText(/^1 before it, until/).waitFor()
+
+    await row.getByText("2", { exact: true }).waitFor()
+    await row.getByRole("button", { name: /^Resume/ }).click()
+    await opened.button("Resume it").click()
+    await complete(await runOf(first.uuid))
+    await complete(await runOf(second.uuid))
+    assert.isNotNull((await service.until(queued, second.uuid, "completed")).body.turn)
+    opened.assertClean()
+    user.assertClean()
+  })
+
   it("shows no action to a read token, and ends with the session", async () => {
     const { uuid } = await create()
     const { opened, page } = await logIn(readToken, "/ops")
     await opened.button("Account of Operator, read only").waitFor()
-    for (const address of ["/ops/cluster", `/ops/tasks/${uuid}`, "/ops/revocations", "/ops/webhooks"]) {
+    for (const address of ["/ops/cluster", "/ops/queue", `/ops/tasks/${uuid}`, "/ops/revocations", "/ops/webhooks"]) {
       await opened.goto(address)
       await page.getByRole("heading", { level: 1 }).waitFor()
       await eventually(() => page.locator(".skeleton").count(), (count) => count === 0)
       assert.strictEqual(
-        await opened.button(/^(Drain|Take in|Cancel|Revoke tokens|Send|Show content)/).count(),
+        await opened.button(/^(Drain|Take in|Cancel|Revoke tokens|Send|Show content|Pause|Resume|Limit)/).count(),
         0,
         address
       )

@@ -29,7 +29,7 @@ const run = Effect.fnUntraced(function*(
   const lines = yield* Queue.unbounded<TurnLine>()
   const request = { input: [], turns: [], client_tools: [] }
   yield* Agent.run(agent, request, [{ role: "user", content: "Draw." }], undefined).pipe(
-    Stream.runForEach((line) => Queue.offer(lines, line)),
+    Stream.runForEach((line) => line.type === "text" ? Effect.void : Queue.offer(lines, line)),
     Effect.forkScoped
   )
   return lines

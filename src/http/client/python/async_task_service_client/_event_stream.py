@@ -10,6 +10,7 @@ _line_end = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True)
 class ServerSentEvent:
+    id: str
     event: str
     data: str
 
@@ -37,17 +38,20 @@ def _lines(read: Callable[[], bytes]) -> Iterator[str]:
 
 def read(read_some: Callable[[], bytes]) -> Iterator[ServerSentEvent]:
     """``read_some`` returns the next bytes, and none at the end."""
+    last_id = ""
     event = ""
     data: List[str] = []
     for line in _lines(read_some):
         if line == "":
             if data:
-                yield ServerSentEvent(event or "message", "\n".join(data))
+                yield ServerSentEvent(last_id, event or "message", "\n".join(data))
             event, data = "", []
             continue
         name, _, value = line.partition(":")
         value = value[1:] if value.startswith(" ") else value
-        if name == "event":
+        if name == "id":
+            last_id = value
+        elif name == "event":
             event = value
         elif name == "data":
             data.append(value)

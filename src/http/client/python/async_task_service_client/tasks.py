@@ -2,7 +2,7 @@
 
 import json
 import time
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Mapping, Optional, Sequence, Union, cast
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, Union, cast
 from urllib.parse import quote, urlencode
 
 from . import _event_stream
@@ -69,6 +69,44 @@ class _TextChanges:
         self._on_text(text, delta)
 
 
+class _LiveText:
+    """The text of a task, as the events of its stream change it. Offsets count UTF-16 units, as in JavaScript."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._beginning = 0
+        self._units = 0
+
+    def take(self, event: Mapping[str, Any]) -> Tuple[str, bool]:
+        """Returns what the event adds, and whether the text is another one. What is known already adds nothing."""
+        offset, text = event["offset"], event["text"]
+        if event.get("replaced") is True or not self._beginning <= offset <= self._beginning + self._units:
+            before = self.text
+            is_same = offset == self._beginning and text.startswith(before)
+            self.text, self._beginning, self._units = text, offset, _units(text)
+            return (text[len(before) :], False) if is_same else (text, before != "")
+        added = _behind(text, self._beginning + self._units - offset)
+        # A pair of surrogates may come in two parts.
+        self.text = _join(self.text, added)
+        self._units += _units(added)
+        return added, False
+
+
+def _units(text: str) -> int:
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def _behind(text: str, units: int) -> str:
+    return text if units == 0 else text.encode("utf-16-le", "surrogatepass")[2 * units :].decode("utf-16-le", "surrogatepass")
+
+
+def _join(first: str, second: str) -> str:
+    joined = first + second
+    if first[-1:] < "\ud800" or first[-1:] > "\udbff":
+        return joined
+    return joined.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
 class TasksResource:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -96,7 +134,7 @@ class TasksResource:
         page: int = 1,
         per_page: Optional[int] = None,
         metadata: Optional[Mapping[str, str]] = None,
-        include: Sequence[Literal["metadata"]] = (),
+        include: Sequence[Literal["metadata", "excerpt", "waiting_on"]] = (),
     ) -> "Page[TaskSummary]":
         """The caller's tasks, newest first: one page of 1 to 100, or all of them when it is iterated.
 
@@ -179,7 +217,7 @@ class TasksResource:
         ``tools`` has functions by name; those that ``client_tools`` does not define are added to it.
         ``on_update`` is called with the task after its creation, at each interrupt and at its end. The first call
         may already be one of the others.
-        ``on_text`` is called with the text of the answer whenever it has changed, and at the end with all of it, and
+        ``on_text`` is called with the text of the answer as it is written, and at the end with all of it, and
         with the added part: None when the text does not continue the previous one.
         After ``timeout`` seconds raises a TimeoutError; the task goes on.
         """
@@ -187,8 +225,9 @@ class TasksResource:
         uuid = self.create(declare(body, functions), idempotency_key=idempotency_key)["uuid"]
         deadline = Deadline(timeout, f"The task {uuid}")
         changes = None if on_text is None else _TextChanges(on_text)
-        events = None if changes is None else self._events(uuid, None, "turn", deadline)
-        task = self._get(uuid, "", deadline) if on_update else self._next(uuid, events, changes, deadline)
+        events = None if changes is None else self._follow(uuid, None, "text", deadline)
+        live = _LiveText()
+        task = self._get(uuid, "", deadline) if on_update else self._next(uuid, events, live, changes, deadline)
         while True:
             if on_update is not None:
                 on_update(task)
@@ -201,7 +240,7 @@ class TasksResource:
                     self.submit_tool_results(uuid, execute(task, functions))
                 except ConflictError:
                     pass  # It timed out, or another client resumed or canceled it.
-            task = self._next(uuid, events, changes, deadline)
+            task = self._next(uuid, events, live, changes, deadline)
 
     def events(
         self,
@@ -217,6 +256,28 @@ class TasksResource:
         adds the text of the partial turn to progress events.
         """
         return self._events(uuid, after, include, Deadline(timeout, f"The task {uuid}"))
+
+    def text(
+        self,
+        uuid: str,
+        *,
+        on_replaced: Optional[Callable[[], object]] = None,
+        timeout: Optional[float] = None,
+    ) -> Iterator[str]:
+        """The text of the answer as it is written, part by part, until the task has ended.
+
+        Reconnects when the stream breaks, and repeats no character. ``on_replaced`` is called when the text that follows is
+        another one, not a continuation.
+        """
+        live = _LiveText()
+        for name, data in self._follow(uuid, None, "text", Deadline(timeout, f"The task {uuid}")):
+            if name != "text":
+                continue
+            added, is_other = live.take(data)
+            if is_other and on_replaced is not None:
+                on_replaced()
+            if added != "":
+                yield added
 
     def _get(self, uuid: str, query: str, deadline: Deadline, held_for: float = 0) -> Task:
         task: Task = self._transport.json(Call("GET", _path(uuid, query), deadline=deadline, held_for=held_for))
@@ -236,18 +297,25 @@ class TasksResource:
             deadline.sleep(max(0.0, _poll_interval - (time.monotonic() - started_at)))
 
     def _next(
-        self, uuid: str, events: Optional[Iterator[TaskEvent]], changes: Optional[_TextChanges], deadline: Deadline
+        self,
+        uuid: str,
+        events: Optional[Iterator[Tuple[str, Dict[str, Any]]]],
+        live: _LiveText,
+        changes: Optional[_TextChanges],
+        deadline: Deadline,
     ) -> Task:
         """The task when it has ended or is interrupted. Reports its text until then."""
         while events is not None and changes is not None:
             try:
-                event = next(events, None)
+                name, event = next(events, ("", None))
             except TaskServiceError:
                 event = None  # Polling finds the same error, or goes on without the text.
             if event is None:
                 break
-            changes.report(event.get("text"))
-            if is_terminal(event) or event["event"] == "interrupted":
+            if name == "text":
+                live.take(event)
+                changes.report(live.text)
+            elif is_terminal(event) or name == "interrupted":
                 task = self._get(uuid, "", deadline)
                 if is_terminal(task) or task["status"] == "interrupted":
                     return task
@@ -256,11 +324,18 @@ class TasksResource:
     def _events(
         self, uuid: str, after: Optional[int], include: Optional[str], deadline: Deadline
     ) -> Iterator[TaskEvent]:
+        for name, data in self._follow(uuid, None if after is None else str(after), include, deadline):
+            yield cast(TaskEvent, {**data, "event": name})
+
+    def _follow(
+        self, uuid: str, after: Optional[str], include: Optional[str], deadline: Deadline
+    ) -> Iterator[Tuple[str, Dict[str, Any]]]:
+        """What the event stream sends after the event with the id ``after``: names and data."""
         outage = Outage(deadline)
         last = after
         path = _path(uuid, "/events" if include is None else f"/events?include={include}")
         while True:
-            resumed = {} if last is None else {"last-event-id": str(last)}
+            resumed = {} if last is None else {"last-event-id": last}
             call = Call("GET", path, headers={"accept": "text/event-stream", **resumed}, deadline=deadline)
             try:
                 with self._transport.open(call) as stream:
@@ -271,11 +346,11 @@ class TasksResource:
                         return stream.read_some(min(_max_silence, deadline.left()))
 
                     for found in _event_stream.read(read_some):
-                        received = cast(TaskEvent, {**json.loads(found.data), "event": found.event})
+                        received: Dict[str, Any] = json.loads(found.data)
                         outage.end()
-                        last = received["revision"]
-                        yield received
-                        if is_terminal(received):
+                        last = found.id
+                        yield found.event, received
+                        if found.event != "text" and is_terminal(received):
                             return
             except TaskServiceError as error:
                 outage.pause_after(error)

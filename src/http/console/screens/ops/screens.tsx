@@ -7,6 +7,7 @@ import { OpsAudit } from "./Audit.tsx"
 import { OpsBulk, OpsBulkList } from "./Bulk.tsx"
 import { OpsClocks } from "./Clocks.tsx"
 import { OpsCluster } from "./Cluster.tsx"
+import { OpsEndpoints } from "./Endpoints.tsx"
 import { OpsErrors } from "./Errors.tsx"
 import { Overview } from "./Overview.tsx"
 import { OpsQueue } from "./Queue.tsx"
@@ -20,6 +21,10 @@ import { OpsWebhooks } from "./Webhooks.tsx"
 
 const scheduleScreens: Screens = [
   [/^\/ops\/schedules$/, () => <OpsSchedules key={Router.query.value.toString()} />]
+]
+
+const endpointScreens: Screens = [
+  [/^\/ops\/endpoints$/, () => <OpsEndpoints key={Router.query.value.toString()} />]
 ]
 
 const usageScreens: Screens = [[/^\/ops\/usage$/, () => <OpsUsage />]]
@@ -40,5 +45,6 @@ export const screens: Screens = [
   [/^\/ops\/audit$/, () => <OpsAudit key={Router.query.value.toString()} />],
   [/^\/ops\/revocations$/, () => <OpsRevocations key={Router.query.value.toString()} />],
   ...config.value.schedules ? scheduleScreens : [],
+  ...config.value.endpoints ? endpointScreens : [],
   ...config.value.usage ? usageScreens : []
 ]

@@ -1,0 +1,29 @@
+/** The text of a task, as the events of its stream change it. Without imports, because it is part of the small client. */
+
+/** The `data` of a text event. */
+export interface TextEvent {
+  /** UTF-16 units of the text before this part. */
+  readonly offset: number
+  readonly text: string
+  /** The text is another one than before. */
+  readonly replaced?: boolean
+}
+
+export class LiveText {
+  text = ""
+  #beginning = 0
+
+  /** Returns what an event adds, and whether the text is another one. A part that is known already adds nothing. */
+  take({ offset, replaced, text }: TextEvent): { readonly added: string; readonly isOther: boolean } {
+    if (replaced === true || offset > this.#beginning + this.text.length || offset < this.#beginning) {
+      const before = this.text
+      const isSame = offset === this.#beginning && text.startsWith(before)
+      this.text = text
+      this.#beginning = offset
+      return isSame ? { added: text.slice(before.length), isOther: false } : { added: text, isOther: before !== "" }
+    }
+    const added = text.slice(this.#beginning + this.text.length - offset)
+    this.text += added
+    return { added, isOther: false }
+  }
+}
