@@ -8,6 +8,7 @@ import { assert, describe, it, onTestFinished } from "vitest"
 import { conformance } from "../kit/conformance.ts"
 import { openDatabase } from "../kit/databases.ts"
 import { EventReceiver } from "../kit/EventReceiver.ts"
+import { LiveReader } from "../kit/LiveReader.ts"
 import { eventually, freePort, internalToken, mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 
@@ -142,6 +143,18 @@ for (const file of ["author.ts", "author.py"]) {
       assert.strictEqual(ended.body.error, "Task exceeded maximum execution time (1s)")
       await eventually(() => Promise.resolve(journalOf(journal).at(-1)), (line) => /^end \S+ \S+/.test(line ?? ""))
     })
+
+    it("is read live, character by character, in the order of its writing", async () => {
+      const service = await startService((await startCore(file)).url)
+      const token = await mint("author")
+      const { body: { uuid } } = await service.create(token, "words 30")
+      const reader = await use(LiveReader.open(service.url, token, uuid), onTestFinished)
+      await service.until(token, uuid, "completed", 30_000)
+      await eventually(() => Promise.resolve(reader.text), (read) => read === "abcdefghij".repeat(30))
+      assert.strictEqual(reader.replaced, 0)
+      // Whole turns alone would come once a second: about four in this time.
+      assert.isAtLeast(reader.events.filter(({ event }) => event === "text").length, 10)
+    }, 60_000)
 
     it("loses nothing when it is killed: its runs begin again in the next process", async () => {
       const journal = path.join(useDirectory(onTestFinished), "journal")

@@ -1,5 +1,5 @@
 /** What clients see of the queue, and the priority that they give: by REST, RPC and lists. */
-import { assert, describe, it } from "vitest"
+import { assert, describe, it, onTestFinished } from "vitest"
 import { callRpc } from "../kit/callRpc.ts"
 import { complete, interrupt, report, type StartedRun } from "../kit/ScriptedCore.ts"
 import { eventually, internalToken, mint } from "../kit/Service.ts"
@@ -152,5 +152,23 @@ describe("the metrics of the queue", () => {
     assert.match(body, /^task_queue_oldest_seconds\{?[^}]*\}? \d/m)
     assert.match(body, /^core_busy_duration_seconds\{?[^}]*\}? 0$/m)
     await drain(run)
+  })
+})
+
+describe("the built-in core", () => {
+  it("works on MODEL_RUNS runs at a time, and others wait longer than ACCEPTANCE_TIMEOUT", async () => {
+    const settings = { CORE_URL: "", MODEL_RUNS: "1", ACCEPTANCE_TIMEOUT: "1 second" }
+    const { service } = await use(startSystem(settings), onTestFinished)
+    const token = await mint("patient")
+    // The demo assistant that counts the seconds.
+    const create = () => service.create(token, "take 2", { assistant_id: 3 })
+    const uuids = [await create(), await create(), await create()].map(({ body }) => String(body.uuid))
+    const places = async () => {
+      const { body } = await service.call("GET", "/api/tasks?include=waiting_on", token)
+      return body.data.map(({ waiting_on: on }: { waiting_on: { position?: number } | null }) => on?.position)
+        .toReversed()
+    }
+    assert.deepStrictEqual(await eventually(places, (all) => all.includes(2)), [undefined, 1, 2])
+    for (const uuid of uuids) await service.until(token, uuid, "completed", 20_000)
   })
 })

@@ -186,6 +186,10 @@ describe("the demo assistants, offline", () => {
     )
     const turn = await ask(1, "What was the revenue of Norway?", item)
     assert.strictEqual(turn.output[0].text, "report.pdf: The revenue of Norway was 4711 crowns.")
+    // The marks between pages are no sentences.
+    for (const request of ["summarize", "Summarize this page, please"]) {
+      assert.match((await ask(1, request, item)).output[0].text, /^report\.pdf: Sales fell in Rome\. /)
+    }
   })
 
   it("report a broken file", async () => {

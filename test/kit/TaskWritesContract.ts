@@ -313,6 +313,40 @@ export const contract = (it: StoreTests) => {
       assert.deepStrictEqual(outcomes, ["created", "replayed", "TooManyActiveTasks"])
     }))
 
+  it.effect("lets one of several changes with one key take effect, whatever their tasks are", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const reads = yield* TaskReads
+      const { principal } = yield* makeTask()
+      for (const withCreate of [false, true]) {
+        const key = `shared ${withCreate}`
+        const tasks = yield* Effect.forEach([1, 2, 3], () => stored({ principal }))
+        for (const { uuid } of tasks) yield* commit(uuid, "Interrupted")
+        const cancels = tasks.map(({ runId, uuid }, index) =>
+          Effect.gen(function*() {
+            const event = yield* eventOf("Canceled")
+            const given = { key, fingerprint: String(index), sub: principal.sub }
+            const outcome = yield* writes.commit(uuid, event, yield* now, { runId }, given)
+            return outcome._tag === "Applied" ? uuid : undefined
+          })
+        )
+        const task = yield* makeTask({ principal })
+        const create = Effect.match(writes.create(task, 1000, { key, fingerprint: "create" }), {
+          onFailure: () => undefined,
+          onSuccess: ({ taskId }) => taskId
+        })
+        const done = yield* Effect.all(withCreate ? [create, ...cancels] : cancels, { concurrency: "unbounded" })
+        const changed = done.filter((uuid) => uuid !== undefined)
+        assert.lengthOf(changed, 1)
+        const claimed = yield* reads.claimed(principal.sub, key, yield* now)
+        assert.strictEqual(Option.getOrUndefined(claimed)?.taskId, changed[0])
+        const left = yield* reads.heads(tasks.map(({ uuid }) => uuid))
+        const canceled = left.filter(({ status }) => status === "canceled").map(({ uuid }) => uuid)
+        assert.deepStrictEqual(canceled, changed.filter((uuid) => uuid !== task.uuid))
+        assert.strictEqual(Option.isSome(yield* reads.get(task.uuid)), changed[0] === task.uuid)
+      }
+    }))
+
   it.effect("stores a claim only with its event, per user, and deletes it after a day", () =>
     Effect.gen(function*() {
       const writes = yield* TaskWrites

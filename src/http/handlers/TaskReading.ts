@@ -183,6 +183,11 @@ export const make = Effect.gen(function*() {
   const complete = yield* makeComplete
   const send = yield* makeSend
 
+  /** Undefined for a run that is not in the queue. */
+  const positionOf = Effect.fnUntraced(function*(task: TaskHead) {
+    return isQueued(task) ? (yield* queue.positions([task.uuid])).get(task.uuid) ?? 1 : undefined
+  })
+
   const get = Effect.fnUntraced(
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
       const { principal } = yield* CurrentCaller
@@ -193,11 +198,6 @@ export const make = Effect.gen(function*() {
       const wanted = yield* Effect.fromResult(decodeTaskQuery(query, links))
       const { included, wait } = wanted
       const includesWaitingOn = included.has("waiting_on")
-      const positionOf = Effect.fnUntraced(function*(task: TaskHead) {
-        return includesWaitingOn && isQueued(task)
-          ? (yield* queue.positions([task.uuid])).get(task.uuid) ?? 1
-          : undefined
-      })
       const isKnown = (task: TaskHead, position?: number) =>
         ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn, position))
       // Another place in the queue alone does not end a wait.
@@ -212,11 +212,11 @@ export const make = Effect.gen(function*() {
         yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
         yield* token.check
       } else if (head !== undefined && ifNoneMatch !== undefined) {
-        const position = yield* positionOf(head)
+        const position = includesWaitingOn ? yield* positionOf(head) : undefined
         if (isKnown(head, position)) return notModified(head, position)
       }
       const outline = yield* tasks.getOutline(principal, uuid)
-      const position = yield* positionOf(outline)
+      const position = includesWaitingOn ? yield* positionOf(outline) : undefined
       if (isKnown(outline, position)) return notModified(outline, position)
       const client = makeClient()
       const task = yield* complete(client, outline)

@@ -89,7 +89,7 @@ const layerClient = Layer.effect(
         const { behaviour } = journal
         if (behaviour === "down") return yield* new CoreUnavailable({ reason: "status 503", retryAfter: null })
         const isKnown = journal.runs.some(({ runId }) => runId === run.runId)
-        if (behaviour === "busy" || (!isKnown && live().length >= journal.room)) {
+        if (behaviour === "busy" || behaviour === 429 || (!isKnown && live().length >= journal.room)) {
           return yield* new CoreHasNoRoom({ status: 429, retryAfter: null })
         }
         if (typeof behaviour === "number") return yield* new CoreRefused({ status: behaviour })

@@ -31,6 +31,8 @@ describe("an operation of operators", () => {
     await ok(409, "POST", operator(`tasks/${uuid}/cancel`), internalToken, { reason: "Stuck." })
     await ok(200, "POST", operator("deliveries/redeliver"), internalToken, { filter: {}, dry_run: true })
     await ok(204, "POST", operator("revocations"), internalToken, { jti: "one" })
+    await ok(200, "PUT", operator("queue/assistants/7"), internalToken, { runs: 4, paused: false })
+    await ok(422, "PUT", operator("queue/assistants/seven"), internalToken, { runs: 4 })
     const { members: [{ instance }] } = await ok(200, "GET", operator("cluster"), internalToken)
     await ok(202, "POST", operator(`nodes/${instance}/drain`), internalToken)
     await ok(202, "POST", operator(`nodes/${instance}/take-in`), internalToken)

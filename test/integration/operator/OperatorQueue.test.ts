@@ -155,6 +155,21 @@ describe("the commands of the queue", () => {
   })
 })
 
+describe("the user's commands", () => {
+  it("give a priority, and show the place of a task in the queue", async () => {
+    await put(75, { paused: true })
+    const created = await run("create", "-a", "75", "--priority", "2", "hello", "--json")
+    const { uuid } = JSON.parse(created.out)
+    assert.match((await run("get", uuid)).out, /^Waits +Queued, next$/m)
+    assert.containSubset(JSON.parse((await run("get", uuid, "--json")).out), { waiting_on: { position: 1 } })
+    const [row] = await system.database.query(`SELECT priority FROM tasks WHERE uuid = '${uuid}'`)
+    assert.deepStrictEqual(row, { priority: 2 })
+    assert.match((await run("create", "--priority", "6", "hello")).err, /priority: Expected an integer between 0 and 5/)
+    await put(75, { paused: false })
+    await complete(await started(uuid))
+  })
+})
+
 describe("a core without room", () => {
   it("is named by the overview, the queue, doctor and the log, until it has room", async () => {
     const begun = await started(await create(80))

@@ -171,13 +171,20 @@ const answerText = (prompt: string): string => {
   return String(Arithmetic.evaluate(term) ?? help)
 }
 
+/** Between the pages of a PDF. They are no passages. */
+const pageMarks = /^--- page \d+ ---$/gm
+
 /** Describes a file by its type, size, lines, words and digest, or answers a question with the closest passage of the file. */
 const describe = (storage: FileStorage, reader: FileReader.FileReader) =>
   Effect.fnUntraced(
     function*({ id, mime_type }: (typeof FileItem.Encoded)["file"], question: string, user: string) {
       const file = yield* storage.find(id)
       const content = Effect.map(reader.read(file, 0, charactersCounted, user), ({ text }) => text)
-      if (question !== "") return closest(sentencesOf(yield* content), question) ?? "is empty"
+      if (question !== "") {
+        const text = (yield* content).replaceAll(pageMarks, "")
+        const answer = /^summari[sz]e\b/i.test(question) ? summarize(text) : closest(sentencesOf(text), question)
+        return answer || "is empty"
+      }
       const facts = yield* Effect.match(content, {
         onFailure: ({ message }) => message,
         onSuccess: (text) => {

@@ -50,13 +50,20 @@ const readState = query(
 
 const readAssistant = query(AssistantRow, assistantsOf("AND assistant_id = $1::float8::bigint"))
 
+/** Counts in the order of the index, so that it reads no more than it counts. */
 const before = (condition: string) =>
-  `(SELECT count(*) FROM (SELECT FROM waiting_runs o WHERE ${condition} LIMIT ${maxPosition - 1}) AS found)`
+  `(SELECT count(*) FROM (
+    SELECT FROM waiting_runs o WHERE ${condition} ORDER BY o.class, o.ticket, o.since, o.task_uuid LIMIT ${
+    maxPosition - 1
+  }
+  ) AS found)`
 
-const positions = query(
+export const positions = query(
   Schema.Struct({ uuid: TaskId, position: Schema.Int }),
   `SELECT task_uuid AS uuid, (1 + least(${before("o.class > w.class")} + ${
-    before("o.class = w.class AND (o.ticket, o.since, o.task_uuid) < (w.ticket, w.since, w.task_uuid)")
+    before(
+      "o.class >= w.class AND (o.class, o.ticket, o.since, o.task_uuid) < (w.class, w.ticket, w.since, w.task_uuid)"
+    )
   }, ${maxPosition - 1}))::int AS position
   FROM waiting_runs w WHERE task_uuid = ANY ($1::uuid[])`
 )

@@ -10,6 +10,9 @@ import { shardOf } from "../tasks/TaskColumns.ts"
 export const byIndex = `LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan`
 
+/** In the order of an index: a bitmap or a sort would read the whole queue for its first rows. */
+const inOrder = `${byIndex} SET enable_bitmapscan = off SET enable_sort = off`
+
 const queueLock = "hashtextextended('async-task-service/queue', 0)"
 
 /** Locks users, whose tickets a statement gives: it has them in the order of their names. */
@@ -30,7 +33,7 @@ export const someLimits = "(SELECT * FROM assistant_limits WHERE runs IS NOT NUL
  */
 const enqueue = `CREATE FUNCTION enqueue_runs(
   p_uuid uuid[], p_assistant_id bigint[], p_sub text[], p_class integer[], p_since timestamptz[]
-) RETURNS void ${byIndex} AS $$
+) RETURNS void ${inOrder} AS $$
 BEGIN
   INSERT INTO waiting_runs (task_uuid, assistant_id, sub, class, ticket, since)
   SELECT p_uuid[n], p_assistant_id[n], p_sub[n], p_class[n], CASE WHEN p_class[n] = ${resumedClass} THEN ${
@@ -48,7 +51,7 @@ END $$`
  */
 const takeRoom = `CREATE FUNCTION take_room(
   p_assistant_id bigint[], p_waits boolean[], p_core_runs integer, p_assistant_runs integer
-) RETURNS text[] ${byIndex} AS $$
+) RETURNS text[] ${inOrder} AS $$
 DECLARE
   rooms text[];
   total integer;
@@ -95,7 +98,7 @@ END $$`
  * A user's waiting runs keep the order of their creation.
  */
 const putBack = `CREATE FUNCTION put_back_runs(p_uuid uuid[], p_run_id uuid[], p_sub text[], p_at timestamptz[])
-RETURNS SETOF tasks ${byIndex} AS $$
+RETURNS SETOF tasks ${inOrder} AS $$
 #variable_conflict use_column
 DECLARE
   returned uuid[];
@@ -130,7 +133,7 @@ END $$`
 
 /** Sets the acceptance deadlines of pending runs that have none: the first attempt begins. */
 const startAcceptance = `CREATE FUNCTION start_acceptance(p_uuid uuid[], p_run_id uuid[], p_deadline timestamptz[])
-RETURNS SETOF tasks ${byIndex} AS $$
+RETURNS SETOF tasks ${inOrder} AS $$
 BEGIN
   PERFORM FROM tasks t WHERE t.uuid = ANY (p_uuid) ORDER BY t.uuid FOR NO KEY UPDATE;
   UPDATE tasks t SET acceptance_deadline_at = p_deadline[n], queue_revision = t.queue_revision + 1
@@ -150,7 +153,7 @@ const order = "ticket, since, task_uuid"
 const admit = `CREATE FUNCTION admit_runs(
   p_at timestamptz, p_most integer, p_core_runs integer, p_assistant_runs integer, p_shards integer[],
   p_floor bigint[], p_served_at timestamptz[]
-) RETURNS TABLE (outcome text, head tasks, floor bigint[], served_at timestamptz[]) ${byIndex} AS $$
+) RETURNS TABLE (outcome text, head tasks, floor bigint[], served_at timestamptz[]) ${inOrder} AS $$
 #variable_conflict use_column
 DECLARE
   result text := 'full';
