@@ -16,6 +16,7 @@ import type { CoreClient } from "../services/core/CoreClient.ts"
 import type { CallbackFormat, CreateLimit, RevocationHook, TaskLink, UserData } from "../services/Extensions.ts"
 import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import type { Memory } from "../services/limits/Memory.ts"
+import type { LiveReading } from "../services/live/LiveReading.ts"
 import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
 import type { CoreBusy } from "../services/queue/CoreBusy.ts"
 import type { Group, Values } from "../services/settings/Setting.ts"
@@ -54,6 +55,7 @@ type EngineServices =
   | HmacSha256
   | HttpPlatform.HttpPlatform
   | HttpRouter.HttpRouter
+  | LiveReading
   | Memory
   | OwnConnections
   | Path.Path

@@ -18,7 +18,7 @@ describe("the simulation of growth", () => {
       read("services/store/NotificationRelay.ts"),
       `announceInterval = Duration.seconds(${cluster.announcement})`
     )
-    assert.include(read("runtime/App.ts"), `Cluster.layer(cluster)`)
+    assert.include(read("runtime/App.ts"), `Cluster.layer(cluster, `)
     assert.include(read("runtime/App.ts"), `Database.limited(direct), maxConnections: ${cluster.connections} }`)
   })
 })

@@ -10,7 +10,7 @@ import * as FairPermits from "../../services/limits/FairPermits.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
 import { type Client, cut, makeClient, slicesOf } from "../../services/tasks/Turns.ts"
-import { isActive, maxWait } from "../facades/Following.ts"
+import { type Change, isActive, makeFollowText, maxWait } from "../facades/Following.ts"
 import * as Held from "../facades/Held.ts"
 import { encode, type Id } from "../facades/JsonRpc.ts"
 import { makeSend } from "../handlers/TaskReading.ts"
@@ -65,6 +65,7 @@ const toArtifact = (parts: ReadonlyArray<Part>, sent: string) => {
 const makeUpdates = (first: View) => {
   let sent = textIn(first.artifact ?? [])
   let { status } = first
+  let hasAppends = false
   const { contextId, uuid } = first
   // The first view is not kept while the stream lasts.
   const hasRevision = first.metadata !== undefined
@@ -74,7 +75,11 @@ const makeUpdates = (first: View) => {
     return updates.map((update): Update => ({ type: "artifact", uuid, contextId, metadata, ...update }))
   }
   return {
-    ofEvent: (event: WatchedEvent): ReadonlyArray<Update> => {
+    ofEvent: ({ isAppended, ...event }: Change): ReadonlyArray<Update> => {
+      // The text of a core that only reports turns comes with their events; that of one that appends is ahead of them.
+      if (isAppended === false) return []
+      hasAppends ||= isAppended === true
+      if (hasAppends && isAppended === undefined) event = Struct.omit(event, ["text"])
       const metadata = hasRevision ? { revision: event.revision } : undefined
       const hasChanged = event.status !== status
       status = event.status
@@ -142,7 +147,7 @@ const makeRead = Effect.gen(function*() {
 type Read = Effect.Success<typeof makeRead>
 
 const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) {
-  const watch = yield* TaskWatch
+  const followText = yield* makeFollowText
   const open = yield* Held.makeOpen
   const permits = FairPermits.make(endPermits)
 
@@ -155,7 +160,7 @@ const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) 
       if (isSubscription && isTerminal(task.status)) {
         return yield* Errors.refused("UNSUPPORTED_OPERATION", "The task has ended. Call GetTask for its result.")
       }
-      const changes = yield* watch.events(Struct.omit(task, ["turn"]), task.revision, true)
+      const changes = yield* followText(Struct.omit(task, ["turn"]), true)
       const hasArtifacts = !isActive(task) || task.turnBytes <= Limits.eventTurnBytes
       const present = yield* Effect.scoped(viewOf(client, call.caller, task, { ...wanted, hasArtifacts }))
       // A task may end before it is read here. The client then sees how it ran too.

@@ -1,7 +1,6 @@
 /** Reads responses: as they are, when they have ended, or as a stream of events. */
 import { Effect, Stream } from "effect"
 import type { RawJson } from "../../domain/json/RawJson.ts"
-import * as Limits from "../../domain/Limits.ts"
 import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
@@ -11,7 +10,7 @@ import { AssistantBackend, storageBaseOrNone } from "../../services/files/Assist
 import type { TaskOutline } from "../../services/store/tasks/TaskReads.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { type Client, type TurnOf, Turns } from "../../services/tasks/Turns.ts"
-import { isActive, makeFollow, maxWait } from "../facades/Following.ts"
+import { isActive, makeFollow, makeFollowText, maxWait } from "../facades/Following.ts"
 import { FacadeSettings } from "../facades/Settings.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
 import * as Events from "./Events.ts"
@@ -77,8 +76,10 @@ const makeReads = Effect.gen(function*() {
 
 export const make = Effect.gen(function*() {
   const followTask = yield* makeFollow
+  const followText = yield* makeFollowText
+  const tasks = yield* Tasks
   const reads = yield* makeReads
-  const { find, load, show } = reads
+  const { find, show } = reads
   const { onlyAppends } = yield* FacadeSettings
 
   /** The leg, and the events of its task that follow. Fails when the user has too many waiting requests. */
@@ -94,19 +95,15 @@ export const make = Effect.gen(function*() {
     return Effect.timeoutOption(Stream.runDrain(changes), maxWait)
   })
 
-  /** The text of a turn that is not large. */
-  const present = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId) {
-    const { snapshot, task } = yield* find(caller.principal, id)
-    if (task.turnBytes > Limits.eventTurnBytes) return ""
-    const loaded = snapshot.hasTurn ? yield* load(caller.principal, id) : snapshot
-    return [...slicesOf(loaded.turn.text)].join("")
-  })
-
   /**
-   * The events with a number above `after`. No event takes a delta back, so that the text comes at the end, unless the core only
-   * appends: then what a client has added up is the text of the response, whatever the core reported meanwhile. A stream that the node's drain cuts off lacks `Events.done`. */
+   * The events with a number above `after`. No event takes a delta back, so that the text of a core that reports turns comes at the end,
+   * unless it only adds to them. Of a core that appends it comes as it is written; after a text that is another one, no delta follows. A
+   * stream that the node's drain cuts off lacks `Events.done`.
+   */
   const events = Effect.fnUntraced(function*(client: Client, caller: Caller, id: Ids.LegId, after: number) {
-    const { changes, snapshot } = yield* follow(caller, id, onlyAppends)
+    const head = yield* tasks.getHead(caller.principal, id.uuid)
+    const changes = yield* followText(head, false)
+    const { snapshot } = yield* find(caller.principal, id)
     const deltas = Events.makeDeltas(id, after)
     const finish = Stream.unwrap(
       Effect.map(
@@ -118,15 +115,15 @@ export const make = Effect.gen(function*() {
           )
       )
     )
-    const first = !isActive(snapshot)
-      ? finish
-      : onlyAppends
-      ? Stream.fromEffect(Effect.map(present(caller, id), deltas.ofText))
-      : Stream.empty
+    const first = isActive(snapshot) ? Stream.empty : finish
     const rest = Stream.flatMap(
-      changes,
-      (event) =>
-        !isActive(event) ? finish : onlyAppends ? Stream.sync(() => deltas.ofText(event.text ?? "")) : Stream.empty
+      isActive(snapshot) ? changes : Stream.empty,
+      (change) =>
+        !isActive(change)
+          ? finish
+          : change.isAppended === true || onlyAppends
+          ? Stream.sync(() => deltas.ofText(change.text ?? ""))
+          : Stream.empty
     )
     return Stream.make(Events.opening(Response.responseOf(snapshot, []))).pipe(
       Stream.concat(first),

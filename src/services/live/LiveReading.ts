@@ -35,7 +35,7 @@ export interface TextEvent {
 
 /** How a reader gets what it reads. Readers of one text that are at the same place share what `text` returns. */
 export interface Form<A> {
-  readonly text: (event: TextEvent, place: Place) => A
+  readonly text: (event: TextEvent, place: Place, text: Pick<LiveText, "runId" | "hasAppends">) => A
   readonly event: (event: WatchedEvent, place: Place) => A
   /** Sent while nothing else is. */
   readonly idle: A
@@ -119,7 +119,7 @@ const make = Effect.gen(function*() {
         last.from === event.offset && last.revision === revision && event.replaced === undefined
       // The form is the one that has made it.
       if (isSame) return last.value as A
-      const value = form.text(event, { revision, end })
+      const value = form.text(event, { revision, end }, text)
       if (event.replaced === undefined) {
         encoded.set(text, { form: form.text, version, from: event.offset, to, revision, value })
       }

@@ -36,6 +36,8 @@ export class LiveText {
   runId: RunId | undefined = undefined
   /** The index of the append that is expected; null if it is not known. */
   next: number | null = null
+  /** Whether its run appends: then the text is more than the turns that were stored. */
+  hasAppends = false
   /** Counts the texts that do not continue the one before. */
   version = 0
   /** Only a reader that has seen this revision of the task has the text so far up to its offset. */

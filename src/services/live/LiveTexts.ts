@@ -82,8 +82,6 @@ interface Entry {
   hasEnded: boolean
   /** Whether the first append may be the next one, of a run that has none here. */
   mayStart: boolean
-  /** Whether the text is more than the turns that were stored. */
-  hasAppends: boolean
   /** Monotonic milliseconds from which on its followers may be told of the next change. */
   tellAt: number
   /** The end of the text when they were told last. */
@@ -202,7 +200,6 @@ const makeEntries = Effect.fnUntraced(function*(clock: Clock.Clock) {
       mayStart: true,
       remote: undefined,
       isKnown: Latch.makeUnsafe(),
-      hasAppends: false,
       tellAt: 0,
       toldEnd: 0
     }
@@ -305,7 +302,7 @@ const make = Effect.gen(function*() {
     text.next = next
     text.usedAt = monotonicMillisOf(clock)
     if (applied) {
-      entry.hasAppends = true
+      entry.text.hasAppends = true
       resize(entry, () => text.append(added))
       changed(entry)
     }
@@ -351,7 +348,7 @@ const make = Effect.gen(function*() {
     }
     if (next !== undefined) {
       text.next = next
-      entry.hasAppends = true
+      entry.text.hasAppends = true
     }
     text.validUntil = monotonicMillisOf(clock) + validity
     if (resize(entry, () => text.merge(part, revision)) !== "same") changed(entry)
@@ -365,7 +362,7 @@ const make = Effect.gen(function*() {
     if (found === undefined || found.outline.revision <= text.turnRevision) return
     const { outline: { revision }, part } = found
     text.turnRevision = revision
-    if (status !== "completed" && (entry.hasAppends || isTerminal(status)) && text.continues(part)) return
+    if (status !== "completed" && (text.hasAppends || isTerminal(status)) && text.continues(part)) return
     if (resize(entry, () => text.merge(part, revision)) !== "same") changed(entry)
   })
 
@@ -383,7 +380,7 @@ const make = Effect.gen(function*() {
     const isContinued = remote !== undefined && remote.version === version && remote.end === change.offset
     if (!isWhole && !isContinued) return false
     entry.remote = { version, end }
-    entry.hasAppends = true
+    entry.text.hasAppends = true
     text.next = null
     entry.mayStart = false
     if (!(isWhole && remote !== undefined) && text.continues(change) && end < text.end) {

@@ -215,7 +215,7 @@ class Text(ScriptedTest):
             if received.path == "/api/tasks":
                 return handler.answer(201, {"uuid": "u"})
             handler.stream("")
-            progress(handler, 1, "Hello")
+            send_text(handler, 0, "Hello")
             handler.hang()
 
         self.service.script = script
