@@ -40,7 +40,13 @@ export const makeFollowText = Effect.map(
   (live) =>
     Effect.fnUntraced(function*(head: TaskHead, includesTurn: boolean) {
       const { deadline, lastEventAt, revision, runId, status } = head
-      let last: WatchedEvent = { revision, type: "Progressed", status, occurredAt: lastEventAt ?? deadline }
+      let last: WatchedEvent = {
+        revision,
+        type: "Progressed",
+        status,
+        occurredAt: lastEventAt ?? deadline,
+        actor: null
+      }
       let text = ""
       const changes = yield* live.read<Change | undefined>(head, { revision, end: 0 }, {
         text: ({ offset, replaced, text: part }, _, { hasAppends, runId: from }) => {

@@ -157,6 +157,7 @@ const makeRegistry = Effect.gen(function*() {
         updatedAt: at
       }
       if (!(yield* store.insert(endpoint))) return yield* new TooManyEndpoints({})
+      outbox.wake()
       return { endpoint, secret }
     }),
     update: Effect.fnUntraced(
