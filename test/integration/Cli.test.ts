@@ -123,6 +123,7 @@ describe("the command line", () => {
     const findings = await json("doctor")
     assert.deepStrictEqual(findings.map(({ check, ok }: any) => [check, ok]), [
       ["settings", true],
+      ["names of tokens", true],
       ["database", true],
       ["core", true],
       ["backend", true],

@@ -314,7 +314,7 @@ describe("GET /internal/metrics", () => {
     assert.include(body, `task_transitions_total{event="AcceptanceExpired",status="failed"} 0`)
     assert.include(body, `http_server_responses_total{http_response_status_class="5xx"} 0`)
     assert.include(body, `core_call_duration_seconds_count{operation="start",outcome="unavailable"} 0`)
-    assert.isBelow(body.split("\n").length, 300)
+    assert.isBelow(body.split("\n").length, 400)
   })
 
   it("reports the lateness of deadlines and the number of live tasks", async () => {

@@ -65,8 +65,9 @@ export const startValidatingProxy = async (service: Service, change: (document: 
     })
     const violations: ReadonlyArray<Violation> = JSON.parse(response.headers.get("sl-violations") ?? "[]")
     const text = await response.text()
+    const isJson = response.headers.get("content-type")?.startsWith("application/json") === true
     tried.add(`${method} ${path.split("?")[0]}`)
-    return { status: response.status, violations, body: text.startsWith("{") ? JSON.parse(text) : text }
+    return { status: response.status, violations, body: isJson && text.startsWith("{") ? JSON.parse(text) : text }
   }
   return {
     paths: document["paths"] as Node,

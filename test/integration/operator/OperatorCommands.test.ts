@@ -70,11 +70,11 @@ describe("the commands of operators", () => {
     assert.match((await run("doctor")).out, /names of tokens +may change: token-1/)
   })
 
-  it("cancel a running task, as the refusal of the user's command says", async () => {
+  it("cancel a running task, which the user's command refuses", async () => {
     const { uuid } = await json("create", "-a", "3", "take 60")
     const refused = await run("cancel", uuid)
     assert.strictEqual(refused.code, 1)
-    assert.match(refused.err, new RegExp(`^The task is \\w+, not interrupted. .*tasks cancel ${uuid}$`))
+    assert.match(refused.err, new RegExp(`^The task is \\w+, not interrupted. .*async-task-service stop ${uuid}$`))
     assert.deepStrictEqual(await json("tasks", "cancel", uuid, "-r", "not now"), { uuid, status: "canceled" })
     assert.strictEqual((await json("get", uuid)).error, "not now")
     const ended = await run("tasks", "cancel", uuid)

@@ -19,8 +19,12 @@ describe("an operation of operators", () => {
     const operator = (path: string) => `/internal/operator/${path}`
     // Those of other extensions have tests of their own.
     const isOwn = (path: string) => path.startsWith(operator("")) && !/\/(schedules|usage)$/.test(path)
+    const { id } = await ok(202, "POST", operator("bulk"), internalToken, {
+      action: "delete",
+      filter: { sub: "nobody" }
+    })
     for (const path of Object.keys(paths).filter((path) => isOwn(path) && paths[path].get !== undefined)) {
-      const read = path.replace("{uuid}", uuid)
+      const read = path.replace("{uuid}", uuid).replace("{id}", id).replace("{sub}", "documented")
       await ok(200, "GET", read, internalToken)
       await refused(401, "GET", read, token)
     }
@@ -28,6 +32,9 @@ describe("an operation of operators", () => {
     await ok(200, "GET", operator("history?step=300"), internalToken)
     await ok(200, "GET", operator("deliveries?state=failed"), internalToken)
     await refused(422, "GET", operator("tasks?limit=0"), internalToken)
+    await ok(409, "POST", operator(`bulk/${id}/stop`), internalToken)
+    await ok(200, "PUT", operator("users/documented/limits"), internalToken, { max_active_tasks: 7 })
+    await ok(202, "POST", operator("users/other/erase"), internalToken, { confirm: "other" })
     await ok(409, "POST", operator(`tasks/${uuid}/cancel`), internalToken, { reason: "Stuck." })
     await ok(200, "POST", operator("deliveries/redeliver"), internalToken, { filter: {}, dry_run: true })
     await ok(204, "POST", operator("revocations"), internalToken, { jti: "one" })

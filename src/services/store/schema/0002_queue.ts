@@ -37,6 +37,8 @@ export const statements: ReadonlyArray<string> = [
   // The last ticket that was served. A sequence, because versions of a row would pile up beside an old snapshot. Where it is not
   // replicated, the queue sets it again.
   `CREATE SEQUENCE queue_tickets`,
+  // It says nothing but an order, and a role that may use the tables is seldom granted more than USAGE of sequences.
+  `GRANT SELECT, UPDATE ON SEQUENCE queue_tickets TO PUBLIC`,
   // What operators have set for assistants. Without \`runs\` CORE_RUNS_PER_ASSISTANT holds.
   `CREATE TABLE assistant_limits (
     assistant_id bigint PRIMARY KEY,

@@ -72,7 +72,8 @@ describe.skipIf(!hasBrowser)("the console of operators", () => {
     const { opened, page } = await logIn(internalToken, "/ops/webhooks")
     await page.getByRole("link", { name: target.url }).first().click()
     await opened.button("Send all failed again").click()
-    await page.getByRole("heading", { name: "Send 2 failed webhooks again?" }).waitFor()
+    await page.getByRole("heading", { name: "Send again: 2?" }).waitFor()
+    await page.getByText("2 failed webhooks match").waitFor()
     await opened.button("Send again").click()
     await eventually(
       async () => tasks.map(({ uuid }) => target.postsOf(uuid).length),
