@@ -62,6 +62,7 @@ const expected: ReadonlyArray<RegExp> = [
   /^completed$/,
   /^\S+ \S+ completed\n401 204$/,
   /^invalid: .*assistant_id/s,
+  /42/,
   /^26 of 26 bytes\ncompleted http\S+notes.txt$/,
   /^0 pending\n1 processing\n(.*\n)*[1-9]\d*\n\S+ completed/,
   /42/,
@@ -138,7 +139,7 @@ describe("async-task-service-client", () => {
         env: {
           PATH: process.env["PATH"],
           TASK_SERVICE_URL: service.url,
-          TASK_SERVICE_TOKEN: await mint(`reader-${index === 8 ? 0 : index}`),
+          TASK_SERVICE_TOKEN: await mint(`reader-${index === 9 ? 0 : index}`),
           WEBHOOK_SECRET: "a secret of the reader"
         }
       })
