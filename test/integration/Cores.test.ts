@@ -193,7 +193,7 @@ for (const file of ["author.ts", "author.py"]) {
           tokens.flatMap((token) =>
             Array.from(
               { length: 50 },
-              async () => ({ token, uuid: (await service.create(token, "sleep 500")).body.uuid })
+              async () => ({ token, uuid: (await service.create(token, "sleep 200")).body.uuid })
             )
           )
         )

@@ -182,15 +182,24 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
     return isWanted(actors.get(head.uuid), head.runId) && present.room !== "waiting"
   })
 
+  /**
+   * The core may have the run, and so its place is not free: of a core that went away, which answers at once that it is not there, every
+   * run that waits would be tried and have its acceptance clock started.
+   */
+  const noteUnknown = (dispatching: Dispatching, at: Timestamp): void => {
+    dispatching.isUnknown = true
+    busy.reserve(dispatching.head.runId, plus(at, acceptanceTimeout))
+  }
+
   /** Starts a run at the core, but never one whose token is revoked or cannot be checked. */
   const start = (run: Run, dispatching: Dispatching) =>
     Effect.andThen(
       Effect.catchTag(revocations.check(run.principal), "RevocationsUnknown", () => cannotCheck),
       Effect.flatMap(
-        Effect.tapError(core.start(run), (error) => {
-          if (error._tag === "CoreUnavailable") dispatching.isUnknown = true
-          return Effect.void
-        }),
+        Effect.tapError(core.start(run), (error) =>
+          error._tag === "CoreUnavailable"
+            ? Effect.map(now, (at) => noteUnknown(dispatching, at))
+            : Effect.void),
         (declared) =>
           Effect.map(now, (at) => {
             lastDeclared = declared ?? lastDeclared
