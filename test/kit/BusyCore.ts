@@ -1,4 +1,5 @@
 /** A processing core with room for so many runs, which answers 429 to others, and works on each for some time. */
+import { Predicate } from "effect"
 import { complete, interrupt, report, ScriptedCore, type StartedRun } from "./ScriptedCore.ts"
 
 export class BusyCore extends ScriptedCore {
@@ -38,13 +39,22 @@ export class BusyCore extends ScriptedCore {
     }
   }
 
+  /** Repeats an event until it is answered, as each core does: for a time, since a test may have ended. */
+  private async tell(send: () => Promise<unknown>) {
+    for (let tries = 0; tries < 300; tries++) {
+      const answer = await send().catch(() => undefined)
+      if (answer !== undefined && !(Predicate.hasProperty(answer, "status") && Number(answer.status) >= 500)) return
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+  }
+
   private async work(run: StartedRun) {
     await report(run, { type: "processing" }).catch(() => {})
     await new Promise((resolve) => setTimeout(resolve, this.takes))
-    // The place is free before the event tells so. A run whose end the service has learned is not begun again.
+    // The place is free before the event tells so. A run that has ended is not begun again.
     this.live.delete(run.run_id)
     this.ended.add(run.run_id)
-    await this.end(run).catch(() => this.ended.delete(run.run_id))
+    await this.tell(() => this.end(run))
   }
 
   /** Interrupts a first run, and completes a resumed one. */

@@ -237,10 +237,13 @@ describe("what operators change", () => {
     await complete(run)
     const lock = system.database.query(`DO $$ BEGIN
       PERFORM FROM webhook_deliveries WHERE task_uuid = '${uuid}' FOR UPDATE;
-      PERFORM pg_sleep(3);
+      PERFORM pg_sleep(6);
     END $$`)
     await eventually(
-      () => system.database.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'"),
+      () =>
+        system.database.query(
+          "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
+        ),
       ({ length }) => length === 1
     )
     assert.strictEqual((await post("/deliveries/redeliver", { ids: [`${uuid}-1`] })).status, 503)
