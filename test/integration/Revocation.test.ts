@@ -40,9 +40,20 @@ describe("a revoked token", () => {
         fetch(`${node.url}/api/tasks/${uuid}/events`, { headers: { authorization: `Bearer ${token}` } })
       )
     )
+    const readers = streams.map((stream) => stream.body!.pipeThrough(new TextDecoderStream()).getReader())
+    const texts = await Promise.all(readers.map(async (reader) => {
+      let text = ""
+      while (!text.includes("event: pending")) {
+        const { done, value } = await reader.read()
+        assert.isFalse(done)
+        text += value
+      }
+      return text
+    }))
+    assert.lengthOf(texts, 4)
     const startedAt = performance.now()
     await revoke({ jti: "dora-1" })
-    for (const stream of streams) assert.match(await stream.text(), /event: pending/)
+    for (const reader of readers) while (!(await reader.read()).done);
     for (const { status } of await Promise.all(waits)) assert.strictEqual(status, 401)
     assert.isBelow(performance.now() - startedAt, 5000)
   })
