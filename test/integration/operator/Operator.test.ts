@@ -232,6 +232,30 @@ describe("what operators change", () => {
     }
   })
 
+  it("is logged also when a change does not end within its time limit", async () => {
+    const { run, uuid } = await create({ callback_url: target.url })
+    await complete(run)
+    // Else its outcome waits for the lock as well, and what follows on its connection.
+    await eventually(
+      () => system.database.query(`SELECT FROM webhook_deliveries WHERE task_uuid = '${uuid}' AND due_at IS NULL`),
+      ({ length }) => length === 1
+    )
+    const lock = system.database.query(`DO $$ BEGIN
+      PERFORM FROM webhook_deliveries WHERE task_uuid = '${uuid}' FOR UPDATE;
+      PERFORM pg_sleep(3);
+    END $$`)
+    await eventually(
+      () =>
+        system.database.query(
+          "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
+        ),
+      ({ length }) => length === 1
+    )
+    assert.strictEqual((await post("/deliveries/redeliver", { ids: [`${uuid}-1`] })).status, 503)
+    await service.logged(/did not end as it should/)
+    await lock
+  })
+
   it("revokes tokens and lists them", async () => {
     const token = await mint("revoked by an operator")
     assert.strictEqual((await service.call("GET", "/api/tasks", token)).status, 200)
