@@ -72,7 +72,8 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
       case "busy":
         return retryPause
       case "more":
-        return Duration.zero
+        // Those that it found are locked.
+        return heads.length === 0 ? retryPause : Duration.zero
       case "empty":
         yield* busy.emptied(yield* now, version)
         return undefined

@@ -38,6 +38,8 @@ const pause = Duration.seconds(1)
 const keyTtl = Duration.days(40)
 const keptFor = Duration.days(90)
 const deletionInterval = Duration.hours(1)
+/** A third of the lease. */
+const renewal = Duration.seconds(3)
 
 /** What a new task differs in from a rerun of the user: it leaves one slot free, and goes behind what users wait for. */
 const rerunFields = { sparedSlots: 1, priority: 3 }
@@ -298,6 +300,16 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const carryOut = yield* make
   const running = yield* FiberMap.make<string>()
 
+  /** Keeps the lease through steps that take longer than it; completes when another node has the action. */
+  const keep = (id: string) =>
+    Effect.repeat(
+      Effect.flatMap(
+        Effect.delay(now, renewal),
+        (at) => Effect.orElseSucceed(bulks.renew({ id, owner: carryOut.instance }, at), () => true)
+      ),
+      { while: (isOwned) => isOwned }
+    )
+
   const claim = Effect.gen(function*() {
     while ((yield* FiberMap.size(running)) < concurrentActions) {
       const found = yield* bulks.claim(carryOut.instance, yield* now)
@@ -307,7 +319,11 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
       yield* FiberMap.run(
         running,
         bulk.id,
-        Effect.catchCause(carryOut.run(bulk), logFault("a bulk action was interrupted"))
+        Effect.catchCause(
+          Effect.raceFirst(carryOut.run(bulk), keep(bulk.id)),
+          logFault("a bulk action was interrupted")
+        ),
+        { onlyIfMissing: true }
       )
     }
   })

@@ -206,16 +206,19 @@ const renew = countQuery(
   SELECT count(*)::int AS count FROM renewed`
 )
 
+// In one statement: a rerun that stays behind would keep its user out of all later actions.
+const forgetReruns = "DELETE FROM operator_reruns r USING ended WHERE r.bulk_id = ended.id"
 /** Binds what stands for the user from then on, if that changes. */
-const end = `UPDATE operator_bulk SET state = 'done', ended_at = ${
+const end = `WITH ended AS (UPDATE operator_bulk SET state = 'done', ended_at = ${
   moment("$3")
-}, page = NULL, sub = coalesce($4::text, sub) WHERE ${owned}`
+}, page = NULL, sub = coalesce($4::text, sub) WHERE ${owned} RETURNING id) ${forgetReruns}`
 const stop = query(
   Bulk,
-  `UPDATE operator_bulk SET state = 'stopped', ended_at = ${moment("$2")}, page = NULL
-  WHERE id = $1::uuid AND state = 'running' RETURNING ${columns}`
+  `WITH ended AS (
+    UPDATE operator_bulk SET state = 'stopped', ended_at = ${moment("$2")}, page = NULL
+    WHERE id = $1::uuid AND state = 'running' RETURNING *
+  ), forgotten AS (${forgetReruns}) SELECT ${columns} FROM ended`
 )
-const forgetReruns = "DELETE FROM operator_reruns WHERE bulk_id = $1::uuid"
 
 const deleteOld = deletionQuery("operator_bulk", `ended_at < ${moment("$1")}`)
 const deleteOldFiles =
@@ -337,9 +340,8 @@ const make = Effect.gen(function*() {
     dropped: (id, { sub, uuid }, error) => execute(dropped, [id, sub, uuid, error]),
     settleReruns: (id) => execute(settleReruns, [id]),
     hasWaiting: (id) => Effect.map(count(waitingReruns, [id]), (waiting) => waiting > 0),
-    end: ({ id, owner }, at, sub) =>
-      Effect.andThen(execute(end, [id, owner, at, sub ?? null]), execute(forgetReruns, [id])),
-    stop: (id, at) => Effect.tap(first(stop, [id, at]), () => execute(forgetReruns, [id])),
+    end: ({ id, owner }, at, sub) => execute(end, [id, owner, at, sub ?? null]),
+    stop: (id, at) => first(stop, [id, at]),
     deleteOld: (before) => Effect.andThen(count(deleteOld, [before, deletionBatch]), execute(deleteOldFiles, [])),
     addFiles: (id, found) => found.length === 0 ? Effect.void : execute(addFiles, [id, textArray(found)]),
     files: (id, limit) => Effect.map(rows(files, [id, limit]), (found) => found.map(({ id }) => id))
