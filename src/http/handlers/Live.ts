@@ -82,7 +82,9 @@ const makeStreams = Effect.gen(function*() {
       const follow = Effect.fnUntraced(function*(uuid: TaskId) {
         yield* unfollow(uuid)
         const [head] = ownership.isMine(uuid) && followed.size < maxTasks ? yield* reads.heads([uuid]) : []
-        if (head === undefined) return yield* giveUp(uuid)
+        if (head === undefined || !streams.has(id)) return yield* giveUp(uuid)
+        // Another call may have followed it meanwhile.
+        yield* unfollow(uuid)
         const scope = yield* Scope.make()
         followed.set(uuid, scope)
         const text = yield* Effect.provideService(texts.open(head), Scope.Scope, scope)

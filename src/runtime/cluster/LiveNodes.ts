@@ -30,7 +30,9 @@ const shardsFor = 5000
 const checkInterval = Duration.millis(250)
 const maxAnswerBytes = 16 * 1024 * 1024
 /** Reports that wait for one to be answered. */
-const maxWaiting = 4096
+const maxWaiting = 256
+/** Of one call: each may be a text of 256 Ki units, of which JSON makes up to six bytes, and a body has at most 16 MiB. */
+const batch = 8
 const maxLineBytes = 2 * 1024 * 1024
 
 const decodeShards = Schema.decodeUnknownSync(Shards)
@@ -174,10 +176,9 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
     })
 
   /** Sends what waits, in one call after the other. */
-  const sendAll = Effect.fnUntraced(function*(node: Node) {
-    node.isSending = true
+  const sendSome = Effect.fnUntraced(function*(node: Node) {
     while (node.waiting.length > 0) {
-      const some = node.waiting.splice(0)
+      const some = node.waiting.splice(0, batch)
       const answer = yield* ask(node, "POST", "/internal/live/reports", decodeTakens, {
         reports: some.map(({ handed }) => handed)
       })
@@ -187,8 +188,18 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
         resume(taken === undefined || taken._tag === "NotMine" ? undefined : taken)
       })
     }
-    node.isSending = false
   })
+  /** Whoever waits is answered, whatever becomes of the calls. */
+  const sendAll = (node: Node) => {
+    node.isSending = true
+    return Effect.ensuring(
+      sendSome(node),
+      Effect.sync(() => {
+        node.isSending = false
+        for (const { resume } of node.waiting.splice(0)) resume(undefined)
+      })
+    )
+  }
   const fork = Effect.runForkWith(yield* Effect.context<never>())
 
   const hand = Effect.fnUntraced(function*(handed: Handed) {
@@ -298,15 +309,15 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
       yield* open(node)
       const { stream } = node
       if (stream === undefined) continue
-      for (const uuid of tasks) {
-        const one = followed.get(uuid)
-        if (one === undefined) continue
-        one.node = node
+      // Readers may have left meanwhile.
+      const wanted = tasks.filter((uuid) => followed.has(uuid))
+      for (const uuid of wanted) {
+        followed.get(uuid)!.node = node
         node.tasks.add(uuid)
       }
       const answer = yield* ask(node, "POST", "/internal/live/follow", () => true, {
         stream: stream.id,
-        tasks,
+        tasks: wanted,
         unfollow: []
       })
       if (answer === undefined && node.stream === stream) {
