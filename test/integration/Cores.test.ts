@@ -1,5 +1,5 @@
 /** The packages for cores in both languages, as processes, with the service. */
-import { execFileSync, spawn } from "node:child_process"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -31,9 +31,13 @@ interface Variables {
 }
 
 /** Starts the core of a file, and resolves when it listens. */
-const startCore = async (file: string, variables: Variables = {}) => {
+const startCore = async (
+  file: string,
+  variables: Variables = {},
+  [command, ...args]: ReadonlyArray<string> = [file.endsWith(".py") ? "python3" : process.execPath]
+) => {
   const port = variables["PORT"] ?? String(await freePort())
-  const child = spawn(file.endsWith(".py") ? "python3" : process.execPath, [path.join(root, "test/kit/cores", file)], {
+  const child = spawn(command ?? "", [...args, path.join(root, "test/kit/cores", file)], {
     env: {
       PATH: process.env["PATH"],
       PYTHONPATH: python,
@@ -77,6 +81,22 @@ it("the service prints the settings that its core needs, in development", async 
   assert.notInclude(output, coreToken)
   assert.notInclude(output, internalToken)
 })
+
+/** Other runtimes of the package, where they are installed. */
+const runtimes = [["bun", "run"], ["deno", "run", "--allow-all", "--no-check"]] as const
+for (const [runtime, ...args] of runtimes) {
+  it.skipIf(spawnSync(runtime, ["--version"]).status !== 0)(
+    `a core of author.ts conforms with ${runtime}`,
+    async () => {
+      const { child, exited, url } = await startCore("author.ts", {}, [runtime, ...args])
+      const cases = await conformance(url, coreToken)
+      assert.deepStrictEqual(cases.filter(({ outcome }) => outcome !== "passed"), [])
+      child.kill("SIGTERM")
+      assert.deepStrictEqual(await exited, [0, null])
+    },
+    60_000
+  )
+}
 
 const tool = { type: "function", name: "look", parameters: { type: "object" } }
 
