@@ -92,7 +92,7 @@ const approve = {
   parameters: { type: "object", properties: { price: { type: "number" } } }
 }
 
-const files = ["aiSdk.ts", "openaiAgents.ts", "langGraph.ts", "mcp.ts", "openai.py"]
+const files = ["aiSdk.ts", "openaiAgents.ts", "langGraph.ts", "mastra.ts", "mcp.ts", "openai.py"]
 
 for (const file of files) {
   describe.skipIf(file.endsWith(".py") && !hasPython)(`the example core ${file}`, () => {
