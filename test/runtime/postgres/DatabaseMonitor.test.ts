@@ -35,9 +35,9 @@ describe("a connection that fails before the server has sent anything", () => {
         }
         const options = { host: "unused", username: "a", password: Redacted.make("a"), database: "a" }
         const { problem } = yield* monitor(options, sockets, gate, (_, open) => open)
-        yield* Effect.promise(() => eventually(async () => problem(), (found) => found !== null, 3000))
+        yield* Effect.promise(() => eventually(async () => problem(), (found) => found !== null))
         assert.strictEqual(problem(), "does not answer")
-        yield* Effect.promise(() => eventually(async () => tried.size, (size) => size === 2, 3000))
+        yield* Effect.promise(() => eventually(async () => tried.size, (size) => size === 2))
       })
   )
 })
@@ -70,7 +70,7 @@ describe("a pooler that accepts each login and never answers its first statement
       }
       const options = { ...host, username: "a", password: Redacted.make("a"), database: "a", connectTimeout: 500 }
       const { problem } = yield* monitor(options, sockets, yield* AdmissionGate.make(1), (_, open) => open)
-      yield* Effect.promise(() => eventually(async () => logins, (count) => count > 12, 5000))
+      yield* Effect.promise(() => eventually(async () => logins, (count) => count > 12))
       assert.strictEqual(problem(), "does not answer")
     }))
 })
