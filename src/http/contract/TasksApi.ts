@@ -33,7 +33,7 @@ const delivery = {
   created_at: completedAt,
   next_attempt_at: null,
   attempts: [
-    { number: 1, started_at: completedAt, duration_ms: 84, response_status: 200, error: null }
+    { number: 1, started_at: completedAt, duration_ms: 84, response_status: 200, error: null, hint: null }
   ]
 }
 
