@@ -83,8 +83,9 @@ describe("the monitor of the database", () => {
       yield* untilReplaced(sql)
     }))
 
-  it.live("runs statements after an outage before the pool has logged in, slow ones too", () =>
+  it.live("runs statements two logins after an outage: one of the monitor, and one of the pool", () =>
     Effect.gen(function*() {
+<<<<<<< HEAD
       const { end, sql } = yield* unavailable(2500)
       end()
       const { milliseconds } = yield* elapsed(untilReplaced(sql))
@@ -96,6 +97,12 @@ describe("the monitor of the database", () => {
         row?.["number"]
       )
       assert.deepStrictEqual(numbers, [...statements.keys()])
+=======
+      const { end, sql } = yield* unavailable(1000)
+      end()
+      const { milliseconds } = yield* elapsed(untilReplaced(sql))
+      assert.isBelow(milliseconds, 2000 + 2 * 1000)
+>>>>>>> short
     }))
 
   it.live.each([0, 1000])(
@@ -110,6 +117,7 @@ describe("the monitor of the database", () => {
       })
   )
 
+<<<<<<< HEAD
   it.live("gives its spare connection up for one of the pool when the database takes no more", () =>
     Effect.gen(function*() {
       const { end, proxy, sql } = yield* unavailable(500)
@@ -123,6 +131,8 @@ describe("the monitor of the database", () => {
       yield* Effect.promise(() => eventually(() => Effect.runPromise(statements), Exit.isSuccess))
     }))
 
+=======
+>>>>>>> short
   it.live("does not interrupt a slow statement while heartbeats succeed", () =>
     Effect.gen(function*() {
       const { sql } = yield* connect
@@ -246,7 +256,6 @@ describe("the monitor of the database", () => {
         open: openTo,
         openUnguarded: openTo,
         openTo,
-        guard: (socket: Socket) => socket,
         refuse: () => {},
         allow: () => {},
         patience: { observe: () => {}, roundTrip: () => 0, silence: () => 100 },
@@ -256,8 +265,7 @@ describe("the monitor of the database", () => {
       const { problem } = yield* DatabaseMonitor.monitor(
         options,
         sockets,
-        yield* AdmissionGate.make(1),
-        (_, open) => open
+        yield* AdmissionGate.make(1)
       )
       yield* Effect.promise(() => eventually(async () => hasAnswered, (found) => found))
       yield* Effect.sleep("500 millis")

@@ -1,4 +1,4 @@
-/** What every queue of runs does. */
+/** The contract of queues of runs, on memory and on Postgres. */
 import { assert, type Vitest } from "@effect/vitest"
 import { Array as Arr, Effect } from "effect"
 import type { SecureRandom } from "effect/crypto"
@@ -28,7 +28,7 @@ const put = Effect.fnUntraced(function*(
   return { ...task, room }
 })
 
-const admit = Effect.fnUntraced(function*(most: number, more: object = {}) {
+export const admit = Effect.fnUntraced(function*(most: number, more: object = {}) {
   const queue = yield* RunQueue
   return yield* queue.admit({
     at: yield* now,

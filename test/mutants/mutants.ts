@@ -377,6 +377,50 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       unit("services/actors/SilentRuns.test.ts")
     ]
   ],
+  "src/services/queue/CoreBusy.ts": [
+    [
+      "a core without room is probed each second",
+      "2 ** refusals",
+      "1",
+      unit("services/queue/CoreBusy.test.ts")
+    ],
+    [
+      "a Retry-After of a day holds the queue for a day",
+      "Duration.min(retryAfter ?? Duration.zero, longestRetryAfter)",
+      "retryAfter ?? Duration.zero",
+      unit("services/queue/CoreBusy.test.ts")
+    ]
+  ],
+  "src/services/actors/Admissions.ts": [
+    [
+      "an admission spins on rows that are locked",
+      "heads.length === 0 ? retryPause : Duration.zero",
+      "Duration.zero",
+      unit("services/actors/Admissions.test.ts")
+    ]
+  ],
+  "src/services/actors/Dispatch.ts": [
+    [
+      "thousands of long requests wait in memory",
+      "(!isAtOnce && !isKept(run.request))",
+      "false",
+      unit("services/actors/DispatchLanes.test.ts")
+    ],
+    [
+      "new runs wait behind recovered ones",
+      `status === "pending" ? "recoveredPending" : "recovered"`,
+      `status === "pending" ? "new" : "recovered"`,
+      unit("services/actors/Recovery.test.ts")
+    ]
+  ],
+  "src/services/usage/UsageSql.ts": [
+    [
+      "the wait in the queue is the time of a core",
+      "next_at - coalesce(started_at, occurred_at)",
+      "next_at - occurred_at",
+      integration("usage/UsageSql.test.ts", "wait in the queue")
+    ]
+  ],
   "src/services/actors/Decision.ts": [
     [
       "time without the database counts as silence",
