@@ -543,7 +543,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a node that stops cuts the requests that it carries out",
       "gracefulShutdownTimeout: Duration.seconds(15),",
       "gracefulShutdownTimeout: Duration.zero,",
-      integration("Restart.test.ts", "finishes requests")
+      slow("Restart.test.ts", "finishes requests")
     ]
   ],
   "src/runtime/postgres/Database.ts": [
