@@ -15,7 +15,7 @@ const browser = ["test/integration/console/**/*.test.ts", "test/integration/Docs
 
 /**
  * Suites that start many processes or wait for real time-outs: half of the time of all suites on Postgres. Every change passes them in
- * `.ci/run`. What they prove in detail, faster suites touch: Outage, StartWaits, Cli, Service, CommitBatches, Upgrade.
+ * `.ci/run`. What they prove in detail, faster suites touch: Outage, StartWaits, Cli, Service, CommitBatches, QueueSeen.
  */
 const slow = [
   `test/integration/{${
@@ -36,6 +36,7 @@ const slow = [
       "OpenSnapshot",
       "Pipelines",
       "Poolers",
+      "Queue",
       "QueueNodes",
       "Readiness",
       "Restart",
@@ -45,7 +46,7 @@ const slow = [
     ].join(",")
   }}.test.ts`,
   "test/integration/endpoints/{EndpointFaults,EndpointSnapshot,Receivers}.test.ts",
-  "test/integration/operator/{LostCore,OperatorCluster}.test.ts",
+  "test/integration/operator/{Bulk,LostCore,OperatorCluster}.test.ts",
   "test/integration/schedules/{ScheduleKit,ScheduleSnapshot}.test.ts",
   "test/integration/usage/UsageSnapshot.test.ts"
 ]

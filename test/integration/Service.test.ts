@@ -4,6 +4,7 @@ import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
+import { amount } from "../kit/thorough.ts"
 
 const system = await use(startSystem({ CORE_TOKEN: "core-token" }))
 const { core, service } = system
@@ -120,8 +121,8 @@ describe("a dispatch", () => {
 })
 
 describe("the active-task limit", () => {
-  it("accepts exactly 5 of 60 parallel creates, 20 times in a row", async () => {
-    for (let round = 0; round < 20; round++) {
+  it("accepts exactly 5 of 60 parallel creates, again and again", async () => {
+    for (let round = 0; round < amount(5, 20); round++) {
       const token = await mint(`crowd-${round}`)
       const answers = await Promise.all(Array.from({ length: 60 }, () => service.create(token, "me too")))
       assert.strictEqual(answers.filter(({ status }) => status === 201).length, 5, `round ${round}`)

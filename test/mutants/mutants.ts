@@ -367,7 +367,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a core without room gets more runs than it has taken",
       "if (!isFitting) return undefined",
       "",
-      integration("Queue.test.ts", "of 4 is kept at 4")
+      slow("Queue.test.ts", "of 4 is kept at 4")
     ],
     [
       "a core without room is probed each second",
