@@ -85,10 +85,10 @@ describe("the monitor of the database", () => {
 
   it.live("runs statements two logins after an outage: one of the monitor, and one of the pool", () =>
     Effect.gen(function*() {
-      const { end, sql } = yield* unavailable(1000)
+      const { end, sql } = yield* unavailable(2500)
       end()
       const { milliseconds } = yield* elapsed(untilReplaced(sql))
-      assert.isBelow(milliseconds, 3000 + 2 * 1000)
+      assert.isBelow(milliseconds, 2000 + 2 * 2500)
     }))
 
   it.live.each([0, 1000])(
