@@ -42,7 +42,8 @@ const slow = [
       "Restart",
       "SessionSettings",
       "StartErrors",
-      "Uploads"
+      "Uploads",
+      "Workers"
     ].join(",")
   }}.test.ts`,
   "test/integration/endpoints/{EndpointFaults,EndpointSnapshot,Receivers}.test.ts",
