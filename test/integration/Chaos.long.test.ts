@@ -9,7 +9,7 @@ import { use } from "../kit/suite.ts"
 
 const world = await use(makeWorld(2))
 
-const keepsPromises = async (world: World, fault: Fault, state: State) => {
+const expectKept = async (world: World, fault: Fault, state: State) => {
   const calm = await runCell(world, "none", state, 1)
   assert.isEmpty(calm.details)
   const outcome = await runCell(world, fault, state, 1)
@@ -28,7 +28,7 @@ describe("two nodes behind a load balancer", () => {
     ] as const
   )(
     "violate no invariant after the fault %s while tasks are %s, and go on in time",
-    (fault, state) => keepsPromises(world, fault, state),
+    (fault, state) => expectKept(world, fault, state),
     120_000
   )
 
@@ -36,7 +36,7 @@ describe("two nodes behind a load balancer", () => {
     "exceed no limit after the fault %s, and use all places again",
     async (fault) => {
       const limited = await use(makeWorld(2, settingsOf("queued")), onTestFinished)
-      await keepsPromises(limited, fault, "queued")
+      await expectKept(limited, fault, "queued")
     },
     180_000
   )
