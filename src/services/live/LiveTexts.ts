@@ -406,7 +406,8 @@ const make = Effect.gen(function*() {
   /** Takes a change of the owner. A text that is ahead of an owner which lost its own waits for it. */
   const follow = (uuid: TaskId) => (change: Change | null): boolean => {
     const entry = entries.get(uuid)
-    if (entry === undefined) return true
+    // The last owner may pass changes on a little longer.
+    if (entry === undefined || (change !== null && ownership.isMine(uuid))) return true
     const { remote, text } = entry
     if (change === null) {
       entry.remote = undefined

@@ -10,6 +10,7 @@ import { type RunId, TaskEvent } from "../../../src/domain/Task.ts"
 import type { Place } from "../../../src/services/live/LiveReading.ts"
 import { layerStore, makeNodes, type Received, turnOf } from "../../kit/live/LiveNodes.ts"
 import { call, newRunId, stored } from "../../kit/StoredTasks.ts"
+import { amount } from "../../kit/thorough.ts"
 
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const node = between(0, 1)
@@ -223,6 +224,6 @@ describe("a live text", () => {
     "reaches each reader whole and in order, whatever is lost, repeated, cut and moved",
     [Plan],
     ([plan]) => Effect.scoped(carryOut(plan)).pipe(Effect.provide(layerStore, { local: true })),
-    { arbitrary: { runs: 100 } }
+    { arbitrary: { runs: amount(100, 2000) } }
   )
 })
