@@ -99,7 +99,7 @@ export class LiveText {
       parts.push(this.#blocks[index]!)
       at -= this.#blocks[index]!.length
     }
-    return { offset, text: parts.reverse().join("").slice(offset - at, Math.max(offset, to) - at) }
+    return { offset, text: parts.toReversed().join("").slice(offset - at, Math.max(offset, to) - at) }
   }
 
   /** All that is kept of a text for a reader that comes now. */

@@ -149,7 +149,7 @@ const makeTeller = Effect.fnUntraced(function*(clock: Clock.Clock) {
     while (later.size > 0) {
       const at = monotonicMillisOf(clock)
       let next = at + tick
-      for (const entry of [...later]) {
+      for (const entry of later) {
         if (entry.tellAt <= at) tell(entry, at)
         else next = Math.min(next, entry.tellAt)
       }

@@ -87,13 +87,13 @@ export const makeNodes = Effect.fnUntraced(function*(liveBytes = 64 * 1024 * 102
         const [head] = yield* reads.heads([uuid])
         if (node === undefined || head === undefined) return yield* Effect.sleep(Duration.millis(250))
         const scope = yield* Scope.make()
-        let isLost = false
+        const followed = { isLost: false }
         yield* node.texts.feed(head, (change) => {
-          if (!isLost && !onChange(change)) isLost = true
+          if (!followed.isLost && !onChange(change)) followed.isLost = true
         }).pipe(Effect.provideService(Scope.Scope, scope))
-        while (!isLost && other(index) === node) yield* Effect.sleep(Duration.millis(5))
+        while (!followed.isLost && other(index) === node) yield* Effect.sleep(Duration.millis(5))
         yield* Scope.close(scope, Exit.void)
-        if (!isLost) onChange(null)
+        if (!followed.isLost) onChange(null)
       }))).pipe(Effect.asVoid, Effect.orDie)
   })
 
