@@ -21,7 +21,7 @@ export const Tokens = Schema.Struct({
 })
 export interface Tokens extends Schema.Schema.Type<typeof Tokens> {}
 
-/** What the core reported of a turn. Without usual numbers there are no tokens, and the turn is unmetered. */
+/** The core's report of a turn. Without usual numbers there are no tokens, and the turn is unmetered. */
 export const Reported = Schema.Struct({ model: Schema.NullOr(Schema.String), tokens: Schema.NullOr(Tokens) })
 export interface Reported extends Schema.Schema.Type<typeof Reported> {}
 
@@ -100,19 +100,8 @@ const combine = (one: Tokens, other: Tokens, by: (one: number, other: number) =>
   reasoning: by(one.reasoning, other.reasoning)
 })
 
-/** What was reported beyond what was booked: never less than nothing. */
+/** The tokens that were reported beyond those that were booked: never less than nothing. */
 export const difference = (reported: Tokens, booked: Tokens): Tokens =>
   combine(reported, booked, (now, before) => Math.max(0, now - before))
 
 export const sum = (one: Tokens, other: Tokens): Tokens => combine(one, other, (a, b) => a + b)
-
-/** Lengths of a bucket of usage, in UTC. */
-export const usageSteps = ["hour", "day", "month", "total"] as const
-/** By what buckets are grouped; users only ask for their own. */
-export const usageKeys = ["assistant", "model", "sub"] as const
-/** Keys of one query. */
-export const usageGroups = 2
-/** Orders of buckets: by period and then the largest first, or the largest of all periods first. */
-export const usageOrders = ["period", "tokens", "cost"] as const
-/** Buckets of one response. */
-export const usageBuckets = 10_000

@@ -1,11 +1,13 @@
 /** The blocks of "Your agent in ten minutes", and of the page of cores, run as a reader would run them. */
-import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
+import { startCore } from "../kit/cores/startCore.ts"
 import { openDatabase } from "../kit/databases.ts"
 import { ModelMock } from "../kit/ModelMock.ts"
-import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { hasPython } from "../kit/python.ts"
+import { freePort, mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
@@ -35,22 +37,14 @@ const tsc = "node_modules/typescript/bin/tsc"
 assert.strictEqual(problemsOf([tsc, "-p", ".tsconfig.client.json", "--outDir", installed]), "")
 assert.strictEqual(problemsOf([".client-package.js", installed]), "")
 fs.symlinkSync(path.join(root, "node_modules/jose"), path.join(folder, "node_modules/jose"))
-fs.writeFileSync(path.join(folder, "package.json"), "{\"type\": \"module\"}")
+// As `npm init` writes it.
+fs.writeFileSync(path.join(folder, "package.json"), "{\"type\": \"commonjs\"}")
 
-const hasPython = spawnSync("python3", ["--version"]).status === 0
-
-/** Starts the program of a block, which prints where it listens. */
-const startCore = async (name: string, code: string, variables: Readonly<Record<string, string>>) => {
+/** Starts the program of a block. */
+const start = (name: string, code: string, variables: Readonly<Record<string, string>>) => {
   const file = path.join(folder, name)
   fs.writeFileSync(file, code)
-  const child = spawn(name.endsWith(".py") ? "python3" : process.execPath, [file], {
-    env: { PATH: process.env["PATH"], PYTHONPATH: path.join(root, "src/http/client/python"), ...variables },
-    stdio: ["ignore", "pipe", "inherit"]
-  })
-  onTestFinished(() => void child.kill("SIGKILL"))
-  let output = ""
-  child.stdout.on("data", (chunk) => output += chunk)
-  await eventually(() => Promise.resolve(output), (printed) => printed.includes("CORE_URL="))
+  return startCore(file, variables)
 }
 
 const textOf = async (service: Service, token: string, create: object) => {
@@ -61,7 +55,7 @@ const question = { assistant_id: 20, input: [{ type: "text", text: "Why?" }] }
 
 describe("the README", () => {
   it("has no block that this suite does not know", () => {
-    assert.deepStrictEqual(blocks.map(({ language }) => language), ["yaml", "sh", "ts", "py", "sh", "js", "sh"])
+    assert.deepStrictEqual(blocks.map(({ language }) => language), ["yaml", "sh", "js", "py", "sh", "js", "sh"])
   })
 
   it("runs an assistant without code", async () => {
@@ -79,7 +73,7 @@ describe("the README", () => {
     assert.strictEqual(await textOf(service, await mint("reader"), question), "So.")
   })
 
-  for (const [language, name] of [["ts", "core.ts"], ["py", "core.py"]] as const) {
+  for (const [language, name] of [["js", "core.mjs"], ["py", "core.py"]] as const) {
     it.skipIf(language === "py" && !hasPython)(`runs ${name} with the settings that the service prints`, async () => {
       const [service = "", core = ""] = block("sh", 1).split("\n")
       const port = String(await freePort())
@@ -89,7 +83,7 @@ describe("the README", () => {
       const started = await use(Service.start({ ...settings, CORE_URL: coreUrl }), onTestFinished)
       const printed = variablesOf(await started.logged(/CORE_EVENT_TOKENS=/), {})
       assert.sameMembers(Object.keys(variablesOf(core, {})), ["CORE_TOKEN", "CORE_EVENT_TOKENS"])
-      await startCore(name, block(language), { ...variablesOf(core, printed), PORT: port })
+      await start(name, block(language), { ...variablesOf(core, printed), PORT: port })
       assert.strictEqual(await textOf(started, await mint("reader"), question), "You said: Why?")
     })
   }
@@ -111,14 +105,15 @@ describe("the README", () => {
         FILES_DIR: path.join(folder, "files")
       })
     }
-    await startCore("core.ts", block("ts"), { ...variables, PORT: port })
+    await start("core.mjs", block("js"), { ...variables, PORT: port })
     const service = await use(Service.start(variables, publicPort), onTestFinished)
     const env = { PATH: process.env["PATH"], ...variables }
-    const js = path.join(folder, "token.js")
-    fs.writeFileSync(js, block("js"))
+    const js = path.join(folder, "token.mjs")
+    fs.writeFileSync(js, block("js", 1))
     const tokens = [
       execFileSync(process.execPath, [js], { env, encoding: "utf8" }),
-      execFileSync(process.execPath, cli("token", "--sub", "user-7"), { cwd: root, env, encoding: "utf8" })
+      execFileSync(process.execPath, cli("token", "--sub", "user-7"), { cwd: root, env, encoding: "utf8" }),
+      execFileSync(process.execPath, cli("token", "mint", "--sub", "user-7"), { cwd: root, env, encoding: "utf8" })
     ]
     for (const token of tokens) {
       assert.strictEqual(await textOf(service, token.trim(), question), "You said: Why?")
@@ -130,14 +125,14 @@ describe("the README", () => {
 describe("the page of cores", () => {
   const programs = blocksIn(read("src/http/client/core/README.md"))
 
-  for (const [language, name] of [["ts", "files.ts"], ["py", "files.py"]] as const) {
+  for (const [language, name] of [["ts", "files.mts"], ["py", "files.py"]] as const) {
     it.skipIf(language === "py" && !hasPython)(
       `has a core in ${language} that reads a file and asks the client`,
       async () => {
         const code = programs.find((one) => one.language === language)?.code ?? ""
         const tokens = { CORE_TOKEN: "token-of-the-core", CORE_EVENT_TOKENS: "token-of-its-events" }
         const port = String(await freePort())
-        await startCore(name, code, { ...tokens, PORT: port })
+        await start(name, code, { ...tokens, PORT: port })
         const database = await use(openDatabase(), onTestFinished)
         const settings = { DATABASE_URL: database.url, DATA_DIR: useDirectory(onTestFinished), ...tokens }
         const service = await use(Service.start({ ...settings, CORE_URL: `http://127.0.0.1:${port}` }), onTestFinished)

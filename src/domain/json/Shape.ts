@@ -113,7 +113,7 @@ const isLeaf = (shape: Shape) => !shape.entersObject && !shape.entersArray
 const either = (one: Shape | undefined, other: Shape | undefined) =>
   one === undefined || other === undefined ? one ?? other : merge(one, other)
 
-/** What either of two shapes wants. A leaf that one of them passes on is raw for both. */
+/** The leaves of either of two shapes. A leaf that one of them passes on is raw for both. */
 export const merge = (one: Shape, other: Shape): Shape => {
   if (one === other) return one
   if (isLeaf(one) && isLeaf(other)) return one.isRaw ? one : other
@@ -152,7 +152,8 @@ const ofAst = (ast: SchemaAST.AST): Shape => {
     case "Objects": {
       const [index] = ast.indexSignatures
       const fields = ast.propertySignatures.map(({ name, type }) => [String(name), ofAst(type)] as const)
-      return index === undefined ? object(Object.fromEntries(fields)) : record(ofAst(index.type))
+      // Of an object that has fields and any others, the fields are wanted.
+      return index === undefined || fields.length > 0 ? object(Object.fromEntries(fields)) : record(ofAst(index.type))
     }
     case "Arrays": {
       const items = [...ast.elements, ...ast.rest].map(ofAst)

@@ -1,12 +1,14 @@
 /** Usage over REST and RPC, with prices. */
 import { Effect } from "effect"
+import { RpcClient } from "effect/rpc"
 import { randomUUID } from "node:crypto"
 import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { TaskServiceClient } from "../../../src/http/client/promise/TaskServiceClient.ts"
-import { callRpc, useRpc } from "../../kit/callRpc.ts"
+import { UsageRpc } from "../../../src/http/usage/UsageRpc.ts"
+import { callRpc, runRpc } from "../../kit/callRpc.ts"
 import { report, type StartedRun, toolCall } from "../../kit/ScriptedCore.ts"
 import { eventually, internalToken, mint, Service } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
@@ -229,18 +231,15 @@ describe("GET /api/usage", () => {
     const task = await callRpc(service, "Tasks.get", { sub: one.sub, uuid, include: ["usage"] })
     assert.strictEqual(task.usage?.total_tokens, 7)
     for (const transport of ["POST", "WebSocket"] as const) {
-      const typed = await useRpc(
-        service,
-        (client) => client["Tasks.usage"]({ sub: one.sub, step: "total", group_by: ["assistant", "model"] }),
-        transport
-      )
+      const read = (given: { readonly from?: string }) =>
+        Effect.flatMap(
+          RpcClient.make(UsageRpc),
+          (client) => client["Tasks.usage"]({ sub: one.sub, step: "total", group_by: ["assistant", "model"], ...given })
+        )
+      const typed = await runRpc(service, read({}), transport)
       assert.deepStrictEqual(typed.totals, usage.totals)
       assert.deepStrictEqual(typed.data[0]?.group, { assistant: 1, model: "priced" })
-      const failure = await useRpc(
-        service,
-        (client) => Effect.flip(client["Tasks.usage"]({ sub: one.sub, from: "yesterday" })),
-        transport
-      )
+      const failure = await runRpc(service, Effect.flip(read({ from: "yesterday" })), transport)
       assert.deepInclude(failure, { _tag: "InvalidRequest" })
       assert.deepStrictEqual(Object.keys("errors" in failure ? failure.errors : {}), ["from"])
     }
@@ -266,16 +265,8 @@ describe("PRICES_FILE", () => {
     const costOf = async (service: Service, uuid: string) =>
       (await service.call("GET", `/api/tasks/${uuid}?include=usage`, token)).body.usage.cost
     // Whoever holds this lock books, so that nobody else does.
-    const booking = own.database.query(`DO $$ BEGIN
-      PERFORM pg_advisory_lock(hashtextextended('async-task-service:usage', 0));
-      PERFORM pg_sleep(60);
-    END $$`).catch(() => {})
-    await eventually(
-      () =>
-        own.database.query(
-          "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
-        ),
-      ({ length }) => length === 1
+    const release = await own.database.hold(
+      "SELECT pg_advisory_xact_lock(hashtextextended('async-task-service:usage', 0))"
     )
     const before = await complete(own.service)
     await own.service.stop("SIGKILL")
@@ -285,10 +276,7 @@ describe("PRICES_FILE", () => {
     assert.lengthOf(await own.database.query("SELECT FROM usage_outbox"), 2)
     const expected = ["1", "2"]
     assert.deepStrictEqual([await costOf(next, before), await costOf(next, after)], expected)
-    await own.database.query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
-    )
-    await booking
+    await release()
     await eventually(() => own.database.query("SELECT FROM usage_outbox"), ({ length }) => length === 0)
     assert.deepStrictEqual([await costOf(next, before), await costOf(next, after)], expected)
   })
