@@ -78,7 +78,7 @@ describe("two nodes", () => {
 
   it("pass on many long appends at once, and follow what is still read of what was", async () => {
     const other = await join()
-    const tasks = await Promise.all(Array.from({ length: 40 }, () => begin(other)))
+    const tasks = await Promise.all(Array.from({ length: 48 }, () => begin(other)))
     const uuid = tasks[0]!.uuid
     // Readers that leave before the owner has heard of them.
     for (let count = 0; count < 20; count++) (await tasks[0]!.read(first)).close()

@@ -2,43 +2,27 @@
  * The texts that runs write, as they write them. Nothing of it is stored: the turns that a core reports are, and a text that is lost begins
  * again with the next one. Only tasks with appends or readers have a text here.
  */
-import { Clock, Context, Duration, Effect, Latch, Layer, Option, RcMap, type Scope } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Option, RcMap, type Scope } from "effect"
 import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import { type Found, object } from "../../domain/json/Shape.ts"
 import { textOfToken } from "../../domain/json/tables.ts"
-import * as Limits from "../../domain/Limits.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../domain/Task.ts"
 import { monotonicMillisOf } from "../../domain/Timestamp.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
-import { LiveBytes, observe } from "../limits/Memory.ts"
 import { Changes } from "../signals/Changes.ts"
 import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
 import { Turns } from "../tasks/Turns.ts"
-import * as Worker from "../timing/Worker.ts"
+import * as LiveEntries from "./LiveEntries.ts"
 import { type Change, type Handed, Peers, type Taken } from "./LivePeers.ts"
 import { borderOf, keptUnits, LiveText, type Part } from "./LiveText.ts"
 
 /** Milliseconds for which a run that was the current one counts as such without another look, and between its signs of life. */
 const validity = 5000
-/** Milliseconds after which a text is dropped that nobody used: of a live task, and of one that has ended. */
-const idle = { live: 5 * 60_000, ended: 60_000 }
-const checkInterval = Duration.seconds(15)
-/** Without texts: the first one ends it. */
-const restInterval = Duration.days(1)
-
-/** The part of the bound that is left when texts are freed. */
-const freedTo = 7 / 8
-
 /** The longest that a reader waits for the owner of its task. */
 const ownerPatience = Duration.millis(500)
-
-const interval = Duration.toMillis(Limits.textInterval)
-
-/** The longest sleep, in milliseconds, while followers wait for their turn: one that is due earlier may come meanwhile. */
-const tick = 5
 
 export const textShape = object({ output: TurnParts.output })
 
@@ -70,26 +54,6 @@ interface Reported {
 type Outcome = Reported | Exclude<Taken, { readonly _tag: "Taken" }>
 
 type Appends = NonNullable<Handed["appends"]>
-
-/** A text with what this node knows of it. */
-interface Entry {
-  readonly text: LiveText
-  /** A text that is read is not removed. */
-  readers: number
-  /** The revision at which its run began again after tool results; -1 in the first run. */
-  resumedAt: number
-  /** How far the text of the owner is, if that is another node and can be reached. */
-  remote: { readonly version: number; readonly end: number } | undefined
-  /** Open once the owner has said what it has. */
-  readonly isKnown: Latch.Latch
-  hasEnded: boolean
-  /** The moment from which on this node owned the task when it last counted appends; infinite if it did not. */
-  ownedSince: number
-  /** Whether the first append may be the next one, of a run that has none here. */
-  mayStart: boolean
-  /** Monotonic milliseconds from which on its followers may be told of the next change. */
-  tellAt: number
-}
 
 export class LiveTexts extends Context.Service<LiveTexts, {
   /** Whether a turn of this task has to be reported to `turn`. */
@@ -129,121 +93,6 @@ export class LiveTexts extends Context.Service<LiveTexts, {
   static readonly layer = Layer.effect(LiveTexts, Effect.suspend(() => make))
 }
 
-/** Tells followers of changes, at most once in `interval` for each text. */
-const makeTeller = Effect.fnUntraced(function*(clock: Clock.Clock) {
-  const later = new Set<Entry>()
-  const hasLater = Latch.makeUnsafe()
-
-  const tell = (entry: Entry, at: number) => {
-    later.delete(entry)
-    // A timer that is late does not delay those after it.
-    entry.tellAt = at - entry.tellAt < interval ? entry.tellAt + interval : at + interval
-    for (const { onChange } of entry.text.followers) onChange()
-  }
-  const tellLater = (entry: Entry) => {
-    if (later.add(entry).size === 1) hasLater.openUnsafe()
-  }
-  const round = Effect.gen(function*() {
-    yield* hasLater.await
-    hasLater.closeUnsafe()
-    while (later.size > 0) {
-      const at = monotonicMillisOf(clock)
-      let next = at + tick
-      for (const entry of later) {
-        if (entry.tellAt <= at) tell(entry, at)
-        else next = Math.min(next, entry.tellAt)
-      }
-      yield* Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - monotonicMillisOf(clock)))))
-    }
-  })
-  yield* Effect.forkScoped(Effect.forever(round))
-
-  return {
-    tellLater,
-    changed: (entry: Entry) => {
-      if (entry.text.followers.size === 0) return
-      const at = monotonicMillisOf(clock)
-      if (entry.tellAt <= at) tell(entry, at)
-      else tellLater(entry)
-    }
-  }
-})
-
-/** The texts in the order of their last reads, within a bound of memory. */
-const makeEntries = Effect.fnUntraced(function*(clock: Clock.Clock) {
-  const maxBytes = yield* LiveBytes
-  const ownership = yield* TaskOwnership
-  const entries = new Map<TaskId, Entry>()
-  let bytes = 0
-  yield* observe("core", "live", maxBytes, { inUse: () => bytes, waiting: () => 0 })
-
-  const isHere = (entry: Entry) => entries.get(entry.text.uuid) === entry
-  const remove = (entry: Entry) => {
-    entries.delete(entry.text.uuid)
-    bytes -= entry.text.size
-  }
-  const freeSome = () => {
-    if (bytes <= maxBytes) return
-    for (const other of entries.values()) {
-      // Some room, so that not each append looks for it.
-      if (bytes <= maxBytes * freedTo) break
-      if (other.hasEnded && other.readers === 0) remove(other)
-      else {
-        bytes -= other.text.size
-        other.text.free()
-      }
-    }
-  }
-  /** Runs a change of a text, and frees others if there is too much. */
-  const resize = <A>(entry: Entry, change: () => A): A => {
-    const before = entry.text.size
-    const changed = change()
-    if (isHere(entry)) bytes += entry.text.size - before
-    freeSome()
-    return changed
-  }
-  const hasEntries = Latch.makeUnsafe()
-  /** A text that was used is freed last. */
-  const use = (entry: Entry) => {
-    entry.text.usedAt = monotonicMillisOf(clock)
-    if (!isHere(entry)) return
-    entries.delete(entry.text.uuid)
-    entries.set(entry.text.uuid, entry)
-  }
-  const add = (text: LiveText): Entry => {
-    const entry: Entry = {
-      text,
-      readers: 0,
-      resumedAt: -1,
-      hasEnded: false,
-      ownedSince: ownership.ownedSince(text.uuid),
-      mayStart: true,
-      remote: undefined,
-      isKnown: Latch.makeUnsafe(),
-      tellAt: 0
-    }
-    if (entries.size === 0) hasEntries.openUnsafe()
-    entries.set(text.uuid, entry)
-    text.usedAt = monotonicMillisOf(clock)
-    return entry
-  }
-  const dropIdle = Effect.sync(() => {
-    const at = monotonicMillisOf(clock)
-    for (const entry of entries.values()) {
-      const longest = entry.hasEnded ? idle.ended : idle.live
-      if (entry.readers === 0 && at - entry.text.usedAt > longest) remove(entry)
-    }
-  })
-  yield* Worker.make({
-    name: "the check of live texts",
-    runOnce: dropIdle,
-    interval: Effect.sync(() => entries.size === 0 ? restInterval : checkInterval),
-    wake: hasEntries,
-    isDelayed: true
-  })
-  return { entries, add, resize, use }
-})
-
 const make = Effect.gen(function*() {
   const reads = yield* TaskReads
   const turns = yield* Turns
@@ -251,8 +100,7 @@ const make = Effect.gen(function*() {
   const changes = yield* Changes
   const peers = yield* Peers
   const clock = yield* Clock.Clock
-  const { add, entries, resize, use } = yield* makeEntries(clock)
-  const { changed, tellLater } = yield* makeTeller(clock)
+  const { add, changed, entries, resize, tellLater, use } = yield* LiveEntries.make
 
   yield* changes.observe((uuid, head) => {
     const entry = entries.get(uuid)
@@ -307,7 +155,7 @@ const make = Effect.gen(function*() {
   })
 
   /** The text of a run begins without that of the one before. */
-  const startRun = (entry: Entry, runId: RunId | undefined, revision: number) => {
+  const startRun = (entry: LiveEntries.Entry, runId: RunId | undefined, revision: number) => {
     const { text } = entry
     text.runId = runId
     text.next = null
@@ -319,7 +167,7 @@ const make = Effect.gen(function*() {
   }
 
   /** Others may have counted appends since this node owned the task last. */
-  const recount = (entry: Entry) => {
+  const recount = (entry: LiveEntries.Entry) => {
     const since = ownership.ownedSince(entry.text.uuid)
     if (entry.ownedSince === since) return
     entry.ownedSince = since
@@ -327,7 +175,10 @@ const make = Effect.gen(function*() {
     entry.mayStart = false
   }
 
-  const apply = (entry: Entry, appends: Appends): { readonly applied: boolean; readonly next: number | null } => {
+  const apply = (
+    entry: LiveEntries.Entry,
+    appends: Appends
+  ): { readonly applied: boolean; readonly next: number | null } => {
     const { text } = entry
     let added = ""
     if (entry.mayStart && text.next === null && appends[0]?.index === 0) text.next = 0
@@ -393,7 +244,7 @@ const make = Effect.gen(function*() {
   }
 
   /** A turn that was read later than it was stored: the text may have grown since. */
-  const readTurn = Effect.fnUntraced(function*(entry: Entry, status: TaskStatus) {
+  const readTurn = Effect.fnUntraced(function*(entry: LiveEntries.Entry, status: TaskStatus) {
     const { text } = entry
     const found = yield* readPart(text.uuid)
     if (found === undefined || found.outline.revision <= text.turnRevision) return
