@@ -23,7 +23,7 @@ const token = await mint("reader")
 const agent = new http.Agent({ keepAlive: true, maxSockets: Infinity })
 
 const sendJson = (url: string, body: object) =>
-  new Promise<unknown>((resolve, reject) => {
+  new Promise<{ readonly results: ReadonlyArray<{ readonly applied?: boolean }> }>((resolve, reject) => {
     const bytes = Buffer.from(JSON.stringify(body))
     http.request(url, {
       method: "POST",
@@ -94,7 +94,12 @@ const measure = async (name: string, started: ReadonlyArray<StartedRun>, { pids,
       events.push({ task_id, run_id, event_id: `a${append.index}`, type: "progress", append })
     }
     count += events.length
-    if (events.length > 0) sending.push(sendJson(reportAt, { events }).catch((error) => failures.push(error)))
+    if (events.length === 0) return
+    const sent = sendJson(reportAt, { events }).then(({ results }) => {
+      const refused = results.find(({ applied }) => applied !== true)
+      if (refused !== undefined) throw new Error(`an append was refused: ${JSON.stringify(refused)}`)
+    })
+    sending.push(sent.catch((error) => failures.push(error)))
   }
   const timer = setInterval(tick, batchInterval)
   await pause(warmUp * 1000)
@@ -129,6 +134,7 @@ const startNodes = async (count: number) => {
   const settings = {
     DATABASE_URL,
     CORE_URL: core.url,
+    ACCEPTANCE_TIMEOUT: "1 hour",
     CLUSTER: count > 1 ? "on" : "off",
     MAX_ACTIVE_TASKS: "100000",
     LOG_LEVEL: "Warn"

@@ -31,8 +31,8 @@ const checkInterval = Duration.millis(250)
 const maxAnswerBytes = 16 * 1024 * 1024
 /** Reports that wait for one to be answered. */
 const maxWaiting = 256
-/** UTF-16 units of text in one call: JSON makes up to six bytes of each, and a body has at most 16 MiB. */
-const maxUnits = 2 * 1024 * 1024
+/** UTF-16 units of text in one call, of which JSON makes up to 3 MiB: a longer call would delay the next ones. */
+const maxUnits = 512 * 1024
 const maxLineBytes = 2 * 1024 * 1024
 
 const decodeShards = Schema.decodeUnknownSync(Shards)
