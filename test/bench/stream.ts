@@ -83,23 +83,26 @@ const measure = async (name: string, started: ReadonlyArray<StartedRun>, { pids,
   const dueAt = started.map((_, index) => performance.now() + index * 1000 / perSecond / started.length)
   let count = 0
   const failures: Array<unknown> = []
-  const sending: Array<Promise<unknown>> = []
+  let sending: Promise<void> | undefined
   const tick = () => {
+    // The next batch has what was written while the last one was on its way.
+    if (sending !== undefined) return
     const now = performance.now()
     const events: Array<object> = []
     for (const [index, { run_id, task_id }] of started.entries()) {
-      if (dueAt[index]! > now) continue
-      dueAt[index]! += 1000 / perSecond
-      const append = { index: next[index]!++, text: ` ${now.toFixed(1)}` }
-      events.push({ task_id, run_id, event_id: `a${append.index}`, type: "progress", append })
+      for (; dueAt[index]! <= now; dueAt[index]! += 1000 / perSecond) {
+        const append = { index: next[index]!++, text: ` ${now.toFixed(1)}` }
+        events.push({ task_id, run_id, event_id: `a${append.index}`, type: "progress", append })
+      }
     }
     count += events.length
     if (events.length === 0) return
-    const sent = sendJson(reportAt, { events }).then(({ results }) => {
+    sending = sendJson(reportAt, { events }).then(({ results }) => {
       const refused = results.find(({ applied }) => applied !== true)
-      if (refused !== undefined) throw new Error(`an append was refused: ${JSON.stringify(refused)}`)
+      if (refused !== undefined) failures.push(new Error(`an append was refused: ${JSON.stringify(refused)}`))
+    }, (error) => void failures.push(error)).finally(() => {
+      sending = undefined
     })
-    sending.push(sent.catch((error) => failures.push(error)))
   }
   const timer = setInterval(tick, batchInterval)
   await pause(warmUp * 1000)
@@ -110,7 +113,7 @@ const measure = async (name: string, started: ReadonlyArray<StartedRun>, { pids,
   isMeasured = false
   const [used, appends] = [cpu() - cpuBefore, count - countBefore]
   clearInterval(timer)
-  await Promise.all(sending)
+  await sending
   for (const end of closers) end()
   if (failures.length > 0) throw failures[0]
   const micros = used * 1000 / appends
