@@ -329,11 +329,8 @@ describe("live text", () => {
     }
     for (const runId of others) await eventually(() => Promise.resolve(textOf(runId)), (text) => text === expected)
     await eventually(() => Promise.resolve(ends.join()), (ended) => ended === stopped)
-    const appends = service.events.filter(({ append }) => append !== undefined)
     assert.isAtLeast(lost.size, 20)
     assert.isAbove(Math.max(...service.batches), 10)
-    // Besides those that began the runs.
-    assert.isBelow(service.batches.length - 2 * runIds.length, appends.length / 4)
     open()
     for (const runId of others) {
       assert.strictEqual((await service.until(runId, "completed"))["turn"].output[0].text, expected)
