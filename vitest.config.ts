@@ -36,6 +36,7 @@ const slow = [
       "Pipelines",
       "Poolers",
       "Readiness",
+      "RemovedExtensions",
       "SessionSettings",
       "StartErrors",
       "Uploads"
