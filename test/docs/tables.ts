@@ -52,6 +52,14 @@ const fieldsOf = (name: string, required = false) => {
   )
 }
 
+/** What each process of a deployment cannot do without, by the process. */
+const required = list(
+  (["service", "core", "backend"] as const).map((part) => {
+    const names = all.filter(({ requiredBy }) => requiredBy?.includes(part) === true).map(({ name }) => name)
+    return `${part === "service" ? "each node" : `a ${part} served alone`}: ${code(names)}`
+  })
+)
+
 export const pages: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "README.md": { states },
   "src/http/README.md": { codes, create: fieldsOf("CreateTask", true), task: fieldsOf("Task") },
@@ -60,5 +68,6 @@ export const pages: Readonly<Record<string, Readonly<Record<string, string>>>> =
   "src/runtime/README.md": {
     settings: list(all.map((s) => `${code([s.name])} (${s.default}): ${s.meaning}`))
   },
-  "src/runtime/deployment/Growth.md": Growth.tables
+  "src/runtime/deployment/Growth.md": Growth.tables,
+  "src/runtime/deployment/Production.md": { required }
 }

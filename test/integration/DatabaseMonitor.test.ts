@@ -85,24 +85,10 @@ describe("the monitor of the database", () => {
 
   it.live("runs statements two logins after an outage: one of the monitor, and one of the pool", () =>
     Effect.gen(function*() {
-<<<<<<< HEAD
       const { end, sql } = yield* unavailable(2500)
       end()
       const { milliseconds } = yield* elapsed(untilReplaced(sql))
-      assert.isBelow(milliseconds, 2 * 2500)
-      // More than the connection takes at once; the others wait for the pool.
-      const statements = Array.from({ length: 12 }, (_, index) =>
-        sql`SELECT pg_sleep(${index === 0 ? 2 : 0}), ${index}::int AS number`)
-      const numbers = (yield* Effect.all(statements, { concurrency: "unbounded" })).map(([row]) =>
-        row?.["number"]
-      )
-      assert.deepStrictEqual(numbers, [...statements.keys()])
-=======
-      const { end, sql } = yield* unavailable(1000)
-      end()
-      const { milliseconds } = yield* elapsed(untilReplaced(sql))
-      assert.isBelow(milliseconds, 2000 + 2 * 1000)
->>>>>>> short
+      assert.isBelow(milliseconds, 2000 + 2 * 2500)
     }))
 
   it.live.each([0, 1000])(
@@ -117,22 +103,6 @@ describe("the monitor of the database", () => {
       })
   )
 
-<<<<<<< HEAD
-  it.live("gives its spare connection up for one of the pool when the database takes no more", () =>
-    Effect.gen(function*() {
-      const { end, proxy, sql } = yield* unavailable(500)
-      // For the monitor and the two of the pool.
-      proxy.maxConnections = 3
-      end()
-      // More than one connection takes at a time.
-      const statements = Effect.exit(Effect.all(Array.from({ length: 12 }, () => sql`SELECT pg_sleep(0.05)`), {
-        concurrency: "unbounded"
-      }))
-      yield* Effect.promise(() => eventually(() => Effect.runPromise(statements), Exit.isSuccess))
-    }))
-
-=======
->>>>>>> short
   it.live("does not interrupt a slow statement while heartbeats succeed", () =>
     Effect.gen(function*() {
       const { sql } = yield* connect

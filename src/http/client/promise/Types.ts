@@ -363,7 +363,9 @@ export interface Task {
   readonly ended_by?: TaskEndedBy | null
   /** Present only with `?include=schedule`: the schedule that made the task, and its moment; null without one. */
   readonly schedule?: TaskSchedule | null
-  /** Present only with `?include=usage`: what the task consumed; null until an interrupt or the end of the task. */
+  /**
+   * Present only with `?include=usage`: the consumption of the task; null until an interrupt or the end of the task.
+   */
   readonly usage?: TaskUsage | null
 }
 
@@ -712,7 +714,7 @@ export interface GetTaskQuery {
   /**
    * Adds fields: `waiting_on`, the party that has to act next; `request`, the original request; `metadata`. `turn` is
    * always there. `ended_by`: who or what ended the task. `schedule`: `id` and `scheduled_for` of the schedule that
-   * made the task, or null. `usage`: what the task consumed.
+   * made the task, or null. `usage`: the consumption of the task.
    */
   readonly include?: "waiting_on" | "request" | "turn" | "metadata" | "ended_by" | "schedule" | "usage" | ReadonlyArray<"waiting_on" | "request" | "turn" | "metadata" | "ended_by" | "schedule" | "usage"> | undefined
 }

@@ -66,7 +66,7 @@ export const extension: Extension = {
     publicGroup: UsageGroup,
     documented: { group: OperatorUsageGroup },
     screens: "usage",
-    taskField: { name: "usage", includes: "`usage`: what the task consumed.", schema: TaskUsageView },
+    taskField: { name: "usage", includes: "`usage`: the consumption of the task.", schema: TaskUsageView },
     rpc: UsageRpc
   },
   tables: UsageSql.tables,
