@@ -90,7 +90,10 @@ const brokenImports = () =>
   fs.globSync("{src,test}/**/*.{ts,tsx}", { cwd: copy, exclude: ["**/node_modules", "**/apps", "test/package/user"] })
     .flatMap((file) => {
       const text = fs.readFileSync(path.join(copy, file), "utf8")
-      return Array.from(text.matchAll(/^(?:import|export|\} from| *\S.*import\().*?"(\.{1,2}\/[^"]+\.tsx?)"/gm), ([, address = ""]) => address)
+      return Array.from(
+        text.matchAll(/^(?:import|export|\} from| *\S.*import\().*?"(\.{1,2}\/[^"]+\.tsx?)"/gm),
+        ([, address = ""]) => address
+      )
         .filter((address) => !fs.existsSync(path.join(copy, path.dirname(file), address)))
         .map((address) => `${file}: ${address}`)
     })
