@@ -468,7 +468,7 @@ describe("every operation", () => {
     await ok(404, "DELETE", at, token)
     const search = "/internal/operator/schedules"
     await ok(200, "GET", search, internalToken)
-    await ok(200, "GET", `${search}?show=all&search=documented`, internalToken)
+    await ok(200, "GET", `${search}?show=all&q=documented`, internalToken)
     await refused(422, "GET", `${search}?show=x`, internalToken)
     await refused(401, "GET", search, token)
     assert.deepStrictEqual(untried((path) => path.endsWith("/schedules") || path.startsWith(schedules)), [])

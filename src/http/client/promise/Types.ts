@@ -419,7 +419,7 @@ export interface PageMeta {
   readonly per_page: number
   /** At least 1. */
   readonly last_page: number
-  /** Tasks that match, over all pages. */
+  /** All that match, over all pages. */
   readonly total: number
 }
 

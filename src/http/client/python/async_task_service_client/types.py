@@ -654,7 +654,7 @@ class PageMeta(TypedDict):
     last_page: int
     """At least 1."""
     total: int
-    """Tasks that match, over all pages."""
+    """All that match, over all pages."""
 
 
 class CreatedTask(TypedDict):
