@@ -1,10 +1,10 @@
 /** The REST interface of schedules. */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it, onTestFinished } from "vitest"
-import { TokenIssuer } from "../../kit/schedules/TokenIssuer.ts"
 import { internalToken, mint, Service } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
+import { TokenIssuer } from "../../kit/TokenIssuer.ts"
 import { startValidatingProxy } from "../../kit/ValidatingProxy.ts"
 
 const issuer = await use(new TokenIssuer().listen())
