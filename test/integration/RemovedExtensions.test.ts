@@ -135,8 +135,11 @@ describe("a new extension", () => {
       fs.writeFileSync(target, text)
     }
     const list = path.join(copy, "src/runtime/extensions.ts")
-    const line = `  { server: () => import("./extensions/bot/server.ts") },\n]`
-    fs.writeFileSync(list, fs.readFileSync(list, "utf8").replace(/,?\n\]/, (end) => `${end.replace("]", "")}${line}`))
+    const line = "  { server: () => import(\"./extensions/bot/server.ts\") },"
+    fs.writeFileSync(
+      list,
+      fs.readFileSync(list, "utf8").replace("ExtensionModules> = [", (start) => `${start}\n${line}`)
+    )
   }
 
   it("is folders and a line: a bot for users without a JWT answers", async () => {
