@@ -41,6 +41,14 @@ const codes = list(
     )
 )
 
+/** What each process of a deployment cannot do without, by the process. */
+const required = list(
+  (["service", "core", "backend"] as const).map((part) => {
+    const names = all.filter(({ requiredBy }) => requiredBy?.includes(part) === true).map(({ name }) => name)
+    return `${part === "service" ? "each node" : `a ${part} served alone`}: ${code(names)}`
+  })
+)
+
 /** The fields of an object of the document of clients: a list of their names and meanings. `required` marks those that a request needs. */
 const fieldsOf = (name: string, required = false) => {
   const { properties, required: needed = [] } = schemas[name] ?? { properties: {} }
@@ -51,14 +59,6 @@ const fieldsOf = (name: string, required = false) => {
     })
   )
 }
-
-/** What each process of a deployment cannot do without, by the process. */
-const required = list(
-  (["service", "core", "backend"] as const).map((part) => {
-    const names = all.filter(({ requiredBy }) => requiredBy?.includes(part) === true).map(({ name }) => name)
-    return `${part === "service" ? "each node" : `a ${part} served alone`}: ${code(names)}`
-  })
-)
 
 export const pages: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "README.md": { states },

@@ -77,7 +77,7 @@ export class SchedulesResource {
     return this.#send("POST", pathOf(id, "/trigger"), {}, options, headers)
   }
 
-  /** What became of the moments, newest first. */
+  /** The outcomes of the moments, newest first. */
   runs(id: string, options: ListScheduleRunsOptions = {}): Promise<PageOf<ScheduleRun>> {
     const { options: given, query } = separate(options)
     return this.#get(pathOf(id, `/runs${queryOf(query)}`), given)
