@@ -182,5 +182,5 @@ describe("without all extensions", () => {
       maxBuffer: 2 ** 24
     }).catch(({ stdout }: { readonly stdout: string }) => assert.fail(stdout.slice(-6000)))
     assert.match(stdout, /Tests +\d+ passed/)
-  }, 120_000)
+  }, 600_000)
 })
