@@ -256,6 +256,7 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       runs: 256,
       runs_per_assistant: null,
       core_busy_since: null,
+      core_unreachable: null,
       running: 256,
       waiting: 12,
       oldest_waiting_since: at,
