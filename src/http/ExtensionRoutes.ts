@@ -49,7 +49,7 @@ export interface ExtensionRoutes {
   readonly operators?: boolean
   /**
    * Its `TaskLink` in that document: the field that a value of `include` adds to a task, and the parameter of lists that selects tasks.
-   * `{ name: "usage", includes: "`usage`: what the task consumed.", schema: TaskUsageView }`
+   * `{ name: "usage", includes: "`usage`: the consumption of the task.", schema: TaskUsageView }`
    */
   readonly taskField?: {
     readonly name: string

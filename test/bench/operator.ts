@@ -3,8 +3,8 @@
  * With more than 0 rows then pages through the tasks of all users and other searches in a large table, and create requests per
  * second with and without the two indexes of `tasks` that only operators need, alternately on the same database.
  */
-import { fillStatements } from "../kit/console/UglyTasks.ts"
 import { internalToken } from "../kit/Service.ts"
+import { fillStatements } from "../kit/UglyTasks.ts"
 import { compare, inQuantiles, numbersOf, startBench } from "./bench.ts"
 import { measureCreates } from "./creates.ts"
 import { fill } from "./filledTasks.ts"

@@ -66,7 +66,8 @@ const expected: ReadonlyArray<RegExp> = [
   /^26 of 26 bytes\ncompleted http\S+notes.txt$/,
   /^0 pending\n1 processing\n(.*\n)*[1-9]\d*\n\S+ completed/,
   /42/,
-  /^\[ \{ order: '7' \}, \{ order: '7' \} \]\n\[.*'What is 7 \* 7\?'/
+  /^\[ \{ order: '7' \}, \{ order: '7' \} \]\n\[.*'What is 7 \* 7\?'/,
+  /^active \[\s*'20[^]*\ncompleted \[ 'created' \]\n\d+ \d+$/
 ]
 
 const compilerOptions = { module: "NodeNext", target: "ES2022", strict: true, exactOptionalPropertyTypes: true }

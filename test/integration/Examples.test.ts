@@ -21,7 +21,7 @@ const expected: Readonly<Record<string, ReadonlyArray<RegExp>>> = {
   "virtualTime.ts": [/^an hour and ten minutes passed$/],
   "curl.sh": [/^asked: completed$/, /^called: interrupted$/, /^answered: completed$/, /^completed: \d+$/],
   "recipes/approval.ts": [/^waits: approve$/, /^then: completed$/],
-  "recipes/nightly.ts": [/^next: \d+ nights, at two in Oslo: 0[01]:00$/, /^tried: completed$/, /^runs: \d$/],
+  "schedules/nightly.ts": [/^next: \d+ nights, at two in Oslo: 0[01]:00$/, /^tried: completed$/, /^runs: \d$/],
   "recipes/batch.ts": [/^answers: 12 .*order 12/, /^completed: 12$/],
   "recipes/chat.ts": [/^assistant: .*42/, /^assistant: .*goodbye/, /^messages: 4$/],
   "recipes/limit.ts": [/^the customer may have 200 active tasks$/, /^all others have 5$/],
@@ -41,7 +41,7 @@ afterAll(async () => {
 describe("test/examples", () => {
   it("has an expectation for every program", () => {
     assert.sameMembers(
-      fs.globSync("{,recipes/}*.{ts,sh,py}", { cwd: examples }).filter((name) => !name.startsWith("core.")),
+      fs.globSync("{*,recipes/*,schedules/nightly}.{ts,sh,py}", { cwd: examples }).filter((name) => !name.startsWith("core.")),
       Object.keys(expected)
     )
   })

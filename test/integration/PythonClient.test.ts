@@ -127,11 +127,12 @@ const programs: ReadonlyArray<Program> = [
     tail: receiveOne("__import__(\"uvicorn\").run(app, port=port, log_level=\"critical\")")
   },
   { expected: /^invalid: .*assistant_id/ },
+  { expected: /42/ },
   { expected: /^26 of 26 bytes\ncompleted http\S+notes.txt$/ },
   { expected: /^0 pending\n1 processing\n(.*\n)*[1-9]\d*\n\S+ completed/ },
   { expected: /42/ },
   { expected: /^\[\{'order': '7'\}, \{'order': '7'\}\]\n.*'What is 7 \* 7\?'/ },
-  { expected: /^active \['20.*\n\['created'\]\n1 \d+$/ }
+  { expected: /^active \['20.*\ncompleted \['created'\]\n1 \d+$/ }
 ]
 
 const fileOf = (index: number) => path.join(folder, `program${index}.py`)

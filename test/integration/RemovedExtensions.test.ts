@@ -88,6 +88,8 @@ const checkTypes = () =>
 /** The imports of files that are gone, which is where a compiler would find an error. */
 const brokenImports = () =>
   fs.globSync("{src,test}/**/*.{ts,tsx}", { cwd: copy, exclude: ["**/node_modules", "**/apps", "test/package/user"] })
+    // They have imports in texts.
+    .filter((file) => !file.endsWith("/RemovedExtensions.test.ts") && file !== "test/docs/typescriptTypes.ts")
     .flatMap((file) => {
       const text = fs.readFileSync(path.join(copy, file), "utf8")
       return Array.from(
@@ -133,8 +135,11 @@ describe("a new extension", () => {
       fs.writeFileSync(target, text)
     }
     const list = path.join(copy, "src/runtime/extensions.ts")
-    const line = `  { server: () => import("./extensions/bot/server.ts") },\n]`
-    fs.writeFileSync(list, fs.readFileSync(list, "utf8").replace(/,?\n\]/, (end) => `${end.replace("]", "")}${line}`))
+    const line = "  { server: () => import(\"./extensions/bot/server.ts\") },"
+    fs.writeFileSync(
+      list,
+      fs.readFileSync(list, "utf8").replace("ExtensionModules> = [", (start) => `${start}\n${line}`)
+    )
   }
 
   it("is folders and a line: a bot for users without a JWT answers", async () => {
@@ -177,5 +182,5 @@ describe("without all extensions", () => {
       maxBuffer: 2 ** 24
     }).catch(({ stdout }: { readonly stdout: string }) => assert.fail(stdout.slice(-6000)))
     assert.match(stdout, /Tests +\d+ passed/)
-  }, 120_000)
+  }, 600_000)
 })

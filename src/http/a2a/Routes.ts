@@ -16,6 +16,7 @@ import { FacadeSettings, modelOf } from "../facades/Settings.ts"
 import { bearerOf, makeAuthenticate } from "../handlers/Authorization.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import type { BodyKind } from "../handlers/body/JsonBody.ts"
+import * as ETags from "../handlers/ETags.ts"
 import { pathOf } from "../Routes.ts"
 import { errorOf } from "./Answers.ts"
 import { cacheControl, cardOf } from "./Card.ts"
@@ -121,9 +122,8 @@ const makeCards = Effect.gen(function*() {
   return Effect.fnUntraced(function*(model: string, url: string, { headers }: Request) {
     const card = encode(cardOf(model, url, version))
     const etag = `"${(yield* Effect.orDie(digest.digestHex(Digest.sha256, card))).slice(0, 32)}"`
-    const known = new Set((headers["if-none-match"] ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, "")))
     const more = { etag, "cache-control": cacheControl, vary: "host" }
-    return known.has(etag) || known.has("*")
+    return ETags.names(headers["if-none-match"] ?? "", etag)
       ? HttpServerResponse.empty({ status: 304, headers: more })
       : HttpServerResponse.uint8Array(card, { headers: more, contentType: "application/json" })
   })

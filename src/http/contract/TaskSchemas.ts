@@ -200,18 +200,17 @@ export const DeliveriesView = Schema.Struct({
   description: "The webhooks of a task, oldest first."
 })
 
-/** The field `meta` of a page. `total` says what it counts. */
-export const pageMeta = (identifier: string, total: string) =>
-  Schema.Struct({
-    current_page: Count.annotate({ description: "The requested page." }),
-    per_page: Count.annotate({ description: "The requested page size." }),
-    last_page: Count.annotate({ description: "At least 1." }),
-    total: Count.annotate({ description: total })
-  }).annotate({ identifier, description: "Position of the page among all pages." })
+/** The field `meta` of a page. */
+export const PageMetaView = Schema.Struct({
+  current_page: Count.annotate({ description: "The requested page." }),
+  per_page: Count.annotate({ description: "The requested page size." }),
+  last_page: Count.annotate({ description: "At least 1." }),
+  total: Count.annotate({ description: "All that match, over all pages." })
+}).annotate({ identifier: "PageMeta", description: "Position of the page among all pages." })
 
 export const TaskPageView = Schema.Struct({
   data: Schema.Array(TaskSummaryView).annotate({ description: "Newest first." }),
-  meta: pageMeta("PageMeta", "Tasks that match, over all pages.")
+  meta: PageMetaView
 }).annotate({ identifier: "TaskPage", description: "One page of the caller's tasks, newest first." })
 
 export const CreatedTaskView = Schema.Struct({

@@ -9,19 +9,13 @@ import * as RpcRequests from "../handlers/rpc/RpcRequests.ts"
 import { EndpointsRpc } from "./EndpointsRpc.ts"
 import * as Views from "./EndpointViews.ts"
 
-const { asInvalidRequest, decode, invalid, refuseOutage } = RpcRequests
+const { asInvalidRequest, decode, invalid, queryOf, refuseOutage } = RpcRequests
 
 const json = (value: Writable) => toValue(fromValue(value))
 
 const refusedAddress = {
   AddressRefused: ({ message }: { readonly message: string }) => Effect.fail(invalid("url", message))
 }
-
-/** As the query of REST has it. */
-const textsOf = (given: Readonly<Record<string, string | number | undefined>>) =>
-  Object.fromEntries(
-    Object.entries(given).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]])
-  )
 
 export const layer = EndpointsRpc.toLayer(Effect.gen(function*() {
   const endpoints = yield* Endpoints
@@ -32,7 +26,7 @@ export const layer = EndpointsRpc.toLayer(Effect.gen(function*() {
       return json(Views.withSecret(yield* refuseOutage(endpoints.create(definition, isDisabled))))
     }, Effect.catchTags(refusedAddress)),
     "Endpoints.list": Effect.fnUntraced(function*(paging) {
-      const { after, limit } = yield* Effect.mapError(Views.listQuery(textsOf(paging)), asInvalidRequest)
+      const { after, limit } = yield* Effect.mapError(Views.listQuery(queryOf(paging)), asInvalidRequest)
       return json(Views.endpointsPage(yield* refuseOutage(store.list(after, limit + 1)), limit))
     }),
     "Endpoints.get": ({ id }) => refuseOutage(Effect.map(endpoints.get(id), (found) => json(Views.endpoint(found)))),
@@ -52,7 +46,7 @@ export const layer = EndpointsRpc.toLayer(Effect.gen(function*() {
     }),
     "Endpoints.deliveries": Effect.fnUntraced(function*({ id, ...given }) {
       yield* refuseOutage(endpoints.get(id))
-      const { after, limit, state } = yield* Effect.mapError(Views.deliveriesQuery(textsOf(given)), asInvalidRequest)
+      const { after, limit, state } = yield* Effect.mapError(Views.deliveriesQuery(queryOf(given)), asInvalidRequest)
       return json(Views.deliveriesPage(yield* refuseOutage(endpoints.deliveries(id, state, after, limit + 1)), limit))
     }),
     "Endpoints.redeliver": ({ delivery, id }) =>

@@ -24,16 +24,13 @@ import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
 import type { TaskView as TaskObject } from "../contract/TaskSchemas.ts"
 import { CurrentToken } from "./CurrentToken.ts"
 import { failWith, taskErrors } from "./ErrorResponses.ts"
+import * as ETags from "./ETags.ts"
 import { decodeEventsQuery, decodeTaskQuery, type TaskQuery } from "./Query.ts"
 import * as RpcRequests from "./rpc/RpcRequests.ts"
 
 const { asInvalidRequest, refuseOutage } = RpcRequests
 
 const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
-
-/** Weak comparison with the tags of `If-None-Match` (RFC 9110). */
-const matches = (ifNoneMatch: string, etag: string) =>
-  ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag)
 
 type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "handOvers" | "queueRevision">
 
@@ -199,9 +196,9 @@ export const make = Effect.gen(function*() {
       const { included, wait } = wanted
       const includesWaitingOn = included.has("waiting_on")
       const isKnown = (task: TaskHead, position?: number) =>
-        ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn, position))
+        ifNoneMatch !== undefined && ETags.names(ifNoneMatch, etagOf(task, includesWaitingOn, position))
       // Another place in the queue alone does not end a wait.
-      const isSame = (task: TaskHead) => matches(withoutPlace(ifNoneMatch ?? ""), etagOf(task, includesWaitingOn))
+      const isSame = (task: TaskHead) => ETags.names(withoutPlace(ifNoneMatch ?? ""), etagOf(task, includesWaitingOn))
       const isEnough = (task: TaskHead) =>
         isTerminal(task.status) || task.status === "interrupted" || (ifNoneMatch !== undefined && !isSame(task))
 

@@ -242,17 +242,10 @@ const layerList = TasksRpc.toLayerHandler(
   Effect.gen(function*() {
     const listOf = yield* makeList
     const links = yield* TaskLinks
-    return Effect.fnUntraced(function*({ include, metadata = {}, page, per_page, q, status, sub, ...others }) {
+    return Effect.fnUntraced(function*({ metadata = {}, sub, ...given }) {
       const { sub: owner } = yield* RpcRequests.principal(sub)
-      const query = yield* Effect.fromResult(decodeListQuery({
-        ...Record.map(others, (value) => typeof value === "string" ? value : JSON.stringify(value)),
-        ...Record.mapKeys(metadata, (key) => `metadata[${key}]`),
-        include,
-        status,
-        q,
-        page: page === undefined ? undefined : String(page),
-        per_page: per_page === undefined ? undefined : String(per_page)
-      }, links)).pipe(Effect.mapError(asInvalidRequest))
+      const parameters = { ...RpcRequests.queryOf(given), ...Record.mapKeys(metadata, (key) => `metadata[${key}]`) }
+      const query = yield* Effect.mapError(Effect.fromResult(decodeListQuery(parameters, links)), asInvalidRequest)
       return OpaqueJson.toValue<typeof TaskPageView.Type>(yield* refuseOutage(listOf(owner, query)))
     })
   })

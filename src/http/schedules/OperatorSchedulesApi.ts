@@ -62,7 +62,7 @@ export class OperatorSchedulesGroup extends HttpApiGroup.make("operatorSchedules
         enum: shows,
         default: "problems"
       }),
-      query("search", "An id, or the beginning of a user, a key or a name.", { type: "string", maxLength: maxSearch })
+      query("q", "An id, or the beginning of a user, a key or a name.", { type: "string", maxLength: maxSearch })
     ],
     response: { now: { late: 0, waiting: 0, oldest_late_ms: null }, runs: [run], schedules: [], complete: true },
     responses: {

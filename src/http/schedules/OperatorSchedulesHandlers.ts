@@ -19,14 +19,14 @@ const isState = Schema.is(State)
 const isProblem = Schema.is(ScheduleSearch.Problem)
 
 const decode = Effect.fnUntraced(function*(query: Query) {
-  const { search = "", show = "problems", ...others } = query
+  const { q = "", show = "problems", ...others } = query
   const [unknown] = Object.keys(others)
   if (unknown !== undefined) return yield* invalid(unknown, "Unknown parameter")
   if (!isShow(show)) return yield* invalid("show", `Expected one of ${shows.join(", ")}`)
-  if (typeof search !== "string" || search.length > maxSearch || !isStorable(search)) {
-    return yield* invalid("search", `Expected at most ${maxSearch} characters`)
+  if (typeof q !== "string" || q.length > maxSearch || !isStorable(q)) {
+    return yield* invalid("q", `Expected at most ${maxSearch} characters`)
   }
-  return { show, search: search === "" ? null : search }
+  return { show, text: q === "" ? null : q }
 })
 
 const ownerOf = ({ key, name, scheduleId, sub }: ScheduleSearch.FoundRun | ScheduleSearch.FoundSchedule) => ({
@@ -66,14 +66,14 @@ const makeSearch = Effect.map(
   ScheduleSearch.make,
   ({ present, runs, schedules }) =>
     Effect.fnUntraced(function*(query: Query) {
-      const { search, show } = yield* decode(query)
+      const { show, text } = yield* decode(query)
       const at = yield* now
       const { late, oldest, waiting } = yield* present(at)
       const isOfRuns = show === "problems" || isProblem(show)
       const foundRuns = isOfRuns
-        ? yield* runs(search, show === "problems" ? problems : [show], plus(at, Duration.negate(searched)))
+        ? yield* runs(text, show === "problems" ? problems : [show], plus(at, Duration.negate(searched)))
         : []
-      const foundSchedules = isOfRuns ? [] : yield* schedules(search, isState(show) ? show : null)
+      const foundSchedules = isOfRuns ? [] : yield* schedules(text, isState(show) ? show : null)
       const ofRuns = pageOf(foundRuns, runView)
       const ofSchedules = pageOf(foundSchedules, scheduleView)
       return {

@@ -4,7 +4,7 @@ import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import { parse } from "../../domain/Timestamp.ts"
 import { limits, Outcome, Overlap, problemOfCron, problemOfZone, State } from "../../services/schedules/Schedule.ts"
-import { Count, Moment, pageMeta, Uuid } from "../contract/TaskSchemas.ts"
+import { Count, Moment, PageMetaView, Uuid } from "../contract/TaskSchemas.ts"
 
 /** Until 2200, where all arithmetic with moments is exact. */
 const isMoment = (text: string) => (parse(text) ?? Infinity) < Date.parse("2200-01-01T00:00:00Z") * 1000
@@ -135,8 +135,6 @@ export const ScheduleView = Schema.Struct({
     description: `The next ${limits.upcoming} moments; not in lists.`
   })
 }).annotate({ identifier: "Schedule", description: "A schedule makes tasks of its user at its moments." })
-
-const PageMetaView = pageMeta("SchedulePageMeta", "All that match, over all pages.")
 
 export const SchedulePageView = Schema.Struct({
   data: Schema.Array(ScheduleView).annotate({ description: "Newest first." }),

@@ -14,6 +14,7 @@ import { unauthorized } from "../handlers/Authorization.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { failWith, refusedCreates, storeErrors } from "../handlers/ErrorResponses.ts"
+import * as ETags from "../handlers/ETags.ts"
 import * as IdempotencyKey from "../handlers/IdempotencyKey.ts"
 import { decodePage, listOf, type Query } from "../handlers/Query.ts"
 import * as Bodies from "./ScheduleBodies.ts"
@@ -59,8 +60,7 @@ const statesOf = (query: Query) =>
 
 /** Whether a schedule has one of the versions that `If-Match` names. */
 const wants = (ifMatch: string | undefined) => (schedule: Schedule) =>
-  ifMatch === undefined || ifMatch.trim() === "*" ||
-  ifMatch.split(",").some((tag) => tag.trim().replace(/^W\//, "") === Views.etagOf(schedule))
+  ifMatch === undefined || ETags.names(ifMatch, Views.etagOf(schedule))
 
 /** Calls of each user in the present second. */
 const makePreviewLimit = () => {

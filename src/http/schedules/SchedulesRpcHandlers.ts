@@ -33,14 +33,8 @@ const refusals = {
   }
 }
 
-const pageOf = ({ page, per_page }: { readonly page?: number; readonly per_page?: number }) =>
-  Effect.mapError(
-    Effect.fromResult(decodePage({
-      page: page === undefined ? undefined : String(page),
-      per_page: per_page === undefined ? undefined : String(per_page)
-    })),
-    asInvalidRequest
-  )
+const pageOf = (paging: object) =>
+  Effect.mapError(Effect.fromResult(decodePage(RpcRequests.queryOf(paging))), asInvalidRequest)
 
 const SchedulesReads = SchedulesRpc.omit(
   "Schedules.create",

@@ -9,14 +9,13 @@ import { UsageRpc } from "./UsageRpc.ts"
 export const layer = UsageRpc.toLayer(
   Effect.map(UsageReads, ({ read }) =>
     UsageRpc.of({
-      "Tasks.usage": ({ assistant_id, group_by = [], sub, ...given }) =>
+      "Tasks.usage": ({ group_by = [], sub, ...given }) =>
         Effect.flatMap(RpcRequests.principal(sub), (principal) =>
           Effect.mapError(
-            read({
-              ...given,
-              ...(group_by.length === 0 ? {} : { group_by: group_by.join() }),
-              ...(assistant_id === undefined ? {} : { assistant_id: String(assistant_id) })
-            }, principal.sub),
+            read(
+              RpcRequests.queryOf({ ...given, group_by: group_by.length === 0 ? undefined : group_by.join() }),
+              principal.sub
+            ),
             (error) =>
               error instanceof ValidationFailed
                 ? RpcRequests.asInvalidRequest(error)

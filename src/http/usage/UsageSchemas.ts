@@ -22,7 +22,7 @@ export const TaskUsageView = Schema.NullOr(
     is_final: Schema.Boolean.annotate({ description: "Whether the task has ended." })
   }).annotate({ identifier: "TaskUsage", description: "What a task consumed, as the core reported it." })
 ).annotate({
-  description: "what the task consumed; null until an interrupt or the end of the task."
+  description: "the consumption of the task; null until an interrupt or the end of the task."
 })
 
 const amounts = {

@@ -5,11 +5,11 @@ import type { Browser } from "playwright-core"
 import postgres from "postgres"
 import { launch } from "../../kit/Browser.ts"
 import { createExamples, type ExampleTasks } from "../../kit/console/ExampleTasks.ts"
-import { createUgly, fillStatements, longSub, type UglyTasks } from "../../kit/console/UglyTasks.ts"
 import { ScriptedCore } from "../../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../../kit/ScriptedService.ts"
 import { internalToken, mint, Service } from "../../kit/Service.ts"
 import { startPostgres } from "../../kit/standalone.ts"
+import { createUgly, fillStatements, longSub, type UglyTasks } from "../../kit/UglyTasks.ts"
 
 const folder = path.resolve(process.argv[2] ?? ".screenshots")
 const wanted = process.argv[3] ?? ""

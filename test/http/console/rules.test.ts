@@ -7,7 +7,7 @@ import { linkOf } from "../../../src/http/console/links.ts"
 import { bodyOf, emptyForm, fieldErrors, formOf, nothingCarried } from "../../../src/http/console/newTask.ts"
 import { phasesOf } from "../../../src/http/console/phases.ts"
 import { fieldsOf, keyOf, outputOf, skeletonOf, typedOf } from "../../../src/http/console/schemaForm.ts"
-import { boundedSchema } from "../../kit/console/UglyTasks.ts"
+import { boundedSchema } from "../../kit/UglyTasks.ts"
 
 describe("saidIn", () => {
   it("finds something in a turn of any shape", () => {

@@ -5,10 +5,10 @@ import { hasBrowser, launch } from "../../kit/Browser.ts"
 import { overflowOf, settled, violationsOf } from "../../kit/console/access.ts"
 import { ConsolePage } from "../../kit/console/ConsolePage.ts"
 import { isFull } from "../../kit/console/full.ts"
-import { createUgly, fillStatements, longSub, type UglyTasks } from "../../kit/console/UglyTasks.ts"
 import { internalToken, mint } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
+import { createUgly, fillStatements, longSub, type UglyTasks } from "../../kit/UglyTasks.ts"
 
 const { core, database, runOf, service } = await use(startSystem())
 

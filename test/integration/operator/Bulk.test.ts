@@ -1,12 +1,12 @@
 /** Bulk actions: what they select, that each task is changed once whatever dies, and how they treat users. */
 import { assert, describe, it, onTestFinished } from "vitest"
 import { insertFailed } from "../../kit/operator/manyTasks.ts"
-import { TokenIssuer } from "../../kit/schedules/TokenIssuer.ts"
 import { complete, report } from "../../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../../kit/ScriptedService.ts"
 import { eventually, mint, Service } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
+import { TokenIssuer } from "../../kit/TokenIssuer.ts"
 import { operatorCalls } from "./operatorCalls.ts"
 
 const issuer = await use(new TokenIssuer().listen())

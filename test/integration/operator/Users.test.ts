@@ -2,11 +2,11 @@
 import { assert, describe, it, onTestFinished } from "vitest"
 import { callRpc } from "../../kit/callRpc.ts"
 import { startCluster } from "../../kit/ClusterSystem.ts"
-import { TokenIssuer } from "../../kit/schedules/TokenIssuer.ts"
 import { complete, interrupt, report, turnOf } from "../../kit/ScriptedCore.ts"
 import { eventually, mint, type Service } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem, type System } from "../../kit/System.ts"
+import { TokenIssuer } from "../../kit/TokenIssuer.ts"
 import { operatorCalls } from "./operatorCalls.ts"
 
 const issuer = await use(new TokenIssuer().listen())

@@ -1,11 +1,11 @@
 /** The firing of schedules: one task for each moment, missed moments, overlaps, waiting runs, tokens and revocations. */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "vitest"
-import { TokenIssuer } from "../../kit/schedules/TokenIssuer.ts"
 import { complete, report } from "../../kit/ScriptedCore.ts"
 import { eventually, internalToken, mint, Service } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
+import { TokenIssuer } from "../../kit/TokenIssuer.ts"
 
 const issuer = await use(new TokenIssuer().listen())
 const system = await use(startSystem({ TOKEN_URL: issuer.url, TOKEN_URL_TOKEN: "token of the issuer" }))

@@ -1,10 +1,10 @@
 /** The REST interface of schedules. */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it, onTestFinished } from "vitest"
-import { TokenIssuer } from "../../kit/schedules/TokenIssuer.ts"
 import { internalToken, mint, Service } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
+import { TokenIssuer } from "../../kit/TokenIssuer.ts"
 import { startValidatingProxy } from "../../kit/ValidatingProxy.ts"
 
 const issuer = await use(new TokenIssuer().listen())
@@ -468,7 +468,7 @@ describe("every operation", () => {
     await ok(404, "DELETE", at, token)
     const search = "/internal/operator/schedules"
     await ok(200, "GET", search, internalToken)
-    await ok(200, "GET", `${search}?show=all&search=documented`, internalToken)
+    await ok(200, "GET", `${search}?show=all&q=documented`, internalToken)
     await refused(422, "GET", `${search}?show=x`, internalToken)
     await refused(401, "GET", search, token)
     assert.deepStrictEqual(untried((path) => path.endsWith("/schedules") || path.startsWith(schedules)), [])

@@ -31,6 +31,7 @@ export class TaskServiceClient {
     const transport = new Transport(options)
     this.tasks = new TasksResource(transport)
     this.files = new FilesResource(transport)
-    for (const [name, Resource] of Object.entries(resources)) Object.assign(this, { [name]: new Resource(transport) })
+    const all: Readonly<Record<string, new(transport: Transport) => object>> = resources
+    for (const [name, Resource] of Object.entries(all)) Object.assign(this, { [name]: new Resource(transport) })
   }
 }

@@ -363,7 +363,9 @@ export interface Task {
   readonly ended_by?: TaskEndedBy | null
   /** Present only with `?include=schedule`: the schedule that made the task, and its moment; null without one. */
   readonly schedule?: TaskSchedule | null
-  /** Present only with `?include=usage`: what the task consumed; null until an interrupt or the end of the task. */
+  /**
+   * Present only with `?include=usage`: the consumption of the task; null until an interrupt or the end of the task.
+   */
   readonly usage?: TaskUsage | null
 }
 
@@ -417,7 +419,7 @@ export interface PageMeta {
   readonly per_page: number
   /** At least 1. */
   readonly last_page: number
-  /** Tasks that match, over all pages. */
+  /** All that match, over all pages. */
   readonly total: number
 }
 

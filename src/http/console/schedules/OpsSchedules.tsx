@@ -65,7 +65,7 @@ const Present = ({ now: { late, oldest_late_ms: oldest, waiting } }: Pick<FoundS
 
 const NameCell = ({ row: { id, key, name } }: { readonly row: Owner }) => (
   <th scope="row" class="cell-name">
-    <a href={href(`/ops/schedules${queryOf({ show: "all", search: id })}`)} data-row="" title={id}>
+    <a href={href(`/ops/schedules${queryOf({ show: "all", q: id })}`)} data-row="" title={id}>
       <bdi>{name ?? key ?? shortId(id)}</bdi>
     </a>
   </th>
@@ -73,7 +73,7 @@ const NameCell = ({ row: { id, key, name } }: { readonly row: Owner }) => (
 
 const UserCell = ({ sub }: { readonly sub: string }) => (
   <Cell label="User" class="cell-user">
-    <a href={href(`/ops/schedules${queryOf({ show: "all", search: sub })}`)}>
+    <a href={href(`/ops/schedules${queryOf({ show: "all", q: sub })}`)}>
       <Text>{sub}</Text>
     </a>
   </Cell>
@@ -155,12 +155,12 @@ const Found = ({ found: { complete, runs, schedules } }: { readonly found: Found
 
 export const OpsSchedules = () => {
   const { polled, refresh } = useRows<FoundSchedules>(() =>
-    `/schedules${queryOf({ show: query.value.get("show"), search: query.value.get("search") })}`
+    `/schedules${queryOf({ show: query.value.get("show"), q: query.value.get("q") })}`
   )
   return (
     <Screen title="Schedules of all users">
       <div class="filters" role="search">
-        <TextFilter name="search" label="User, key, name or id" isFirst />
+        <TextFilter name="q" label="User, key, name or id" isFirst />
         <Select name="show" label="Show" options={options} />
         <ClearFilters />
       </div>

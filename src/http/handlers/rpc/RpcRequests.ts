@@ -11,6 +11,7 @@ import { InvalidRequest, Unavailable } from "../../contract/rpc/RpcErrors.ts"
 import { type BodyKind, bytesOf, decodeBytes } from "../body/JsonBody.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
+import type { Query } from "../Query.ts"
 
 const callerHeader = "x-caller"
 
@@ -28,6 +29,15 @@ export const decode = <A>(kind: BodyKind<A>, body: unknown): Effect.Effect<A, In
   Effect.suspend(() => Effect.mapError(decodeBytes(kind, bytesOf(body)), asInvalidRequest))
 
 export const invalid = (field: string, message: string) => asInvalidRequest(Errors.invalid(field, message))
+
+/** The parameters of a payload, as a query of REST has them. */
+export const queryOf = (given: object): Query =>
+  Object.fromEntries(
+    Object.entries(given).flatMap(([name, value]) => {
+      if (value === undefined) return []
+      return [[name, typeof value === "string" || Array.isArray(value) ? value : JSON.stringify(value)]]
+    })
+  )
 
 const isOther = <E>(error: E): error is Exclude<E, StoreUnavailable> => !(error instanceof StoreUnavailable)
 

@@ -204,7 +204,7 @@ describe.skipIf(!hasBrowser)("the screens of schedules", () => {
     for (const [index, address] of addresses.entries()) await check(address, index)
     await opened.goto("/ops")
     await opened.logInAsOperator(internalToken)
-    for (const [index, show] of ["", "?show=all", "?show=paused&search=nobody"].entries()) {
+    for (const [index, show] of ["", "?show=all", "?show=paused&q=nobody"].entries()) {
       await check(`/ops/schedules${show}`, index)
     }
     assert.isTrue(await page.evaluate(() => !("hacked" in globalThis)))
@@ -215,7 +215,7 @@ describe.skipIf(!hasBrowser)("the screens of schedules", () => {
     await createUgly(await mint("searched"))
     const opened = await use(ConsolePage.open(browser, service.url), onTestFinished)
     const { page } = opened
-    await opened.goto("/ops/schedules?search=searched")
+    await opened.goto("/ops/schedules?q=searched")
     await opened.logInAsOperator(internalToken)
     await page.getByText("No moment is late now").waitFor()
     const rows = page.locator("tbody tr")
@@ -243,7 +243,7 @@ describe("GET /internal/operator/schedules", () => {
   it("needs a token of operators, and names what it refuses", async () => {
     assert.strictEqual((await get("", "no")).status, 401)
     assert.strictEqual((await get("", await mint("user"))).status, 401)
-    for (const [query, field] of [["?show=x", "show"], ["?search=%00", "search"], ["?sub=a", "sub"]]) {
+    for (const [query, field] of [["?show=x", "show"], ["?q=%00", "q"], ["?sub=a", "sub"]]) {
       const { body, status } = await get(query!)
       assert.deepStrictEqual([status, Object.keys(body.errors)], [422, [field]], query)
     }
@@ -253,7 +253,7 @@ describe("GET /internal/operator/schedules", () => {
   it("counts the moments that are late now", async () => {
     const token = await mint("late")
     const { body: { id } } = await service.call("POST", "/api/schedules", token, { type: "once", delay: 900, task })
-    const { body } = await get(`?show=all&search=${id}`)
+    const { body } = await get(`?show=all&q=${id}`)
     assert.deepStrictEqual(Object.keys(body), ["now", "runs", "schedules", "complete"])
     assert.deepInclude(body.schedules[0], { id, sub: "late", state: "active", cron: null, paused_reason: null })
     assert.deepStrictEqual([body.schedules.length, body.complete, body.now.late], [1, true, 0])

@@ -588,7 +588,10 @@ class Task(_Task, total=False):
     schedule: Optional[TaskSchedule]
     """Present only with `?include=schedule`: the schedule that made the task, and its moment; None without one."""
     usage: Optional[TaskUsage]
-    """Present only with `?include=usage`: what the task consumed; None until an interrupt or the end of the task."""
+    """
+    Present only with `?include=usage`: the consumption of the task; None until an interrupt or the end of the
+    task.
+    """
 
 
 class _TaskSummary(TypedDict):
@@ -651,7 +654,7 @@ class PageMeta(TypedDict):
     last_page: int
     """At least 1."""
     total: int
-    """Tasks that match, over all pages."""
+    """All that match, over all pages."""
 
 
 class CreatedTask(TypedDict):

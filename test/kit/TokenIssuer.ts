@@ -1,7 +1,7 @@
 /** What `TOKEN_URL` names: it mints a token of the user that it is asked for, or answers as it is told. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { mint } from "../Service.ts"
+import { mint } from "./Service.ts"
 
 interface Asked {
   readonly authorization: string | undefined

@@ -2,8 +2,8 @@
  * What real users and their tools write, and tidy examples lack: long names, wide tables, errors of 200 characters, text from right to left,
  * emoji, schemas with bounds, and thousands of rows.
  */
-import { report, type ScriptedCore } from "../ScriptedCore.ts"
-import type { Service } from "../Service.ts"
+import { report, type ScriptedCore } from "./ScriptedCore.ts"
+import type { Service } from "./Service.ts"
 
 /** The name of a user, longer than any column. */
 export const longSub =
