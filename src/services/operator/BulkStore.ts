@@ -171,14 +171,12 @@ const candidates = query(
   ORDER BY users.sub LIMIT $4::int`
 )
 
-/** Records the new task of one that ran again, once, with its line of the audit. A stop in between has forgotten the rerun, and counts it too. */
+/** Records the new task of one that ran again, once, with its line of the audit. */
 const started = `WITH taken AS (
     UPDATE operator_reruns SET new_task = $4::uuid WHERE bulk_id = $1::uuid AND sub = $2::text AND uuid = $3::uuid AND new_task IS NULL
     RETURNING uuid
   ), counted AS (
-    UPDATE operator_bulk SET done = done + 1 WHERE id = $1::uuid AND (EXISTS (SELECT FROM taken) OR NOT EXISTS (
-      SELECT FROM operator_reruns WHERE bulk_id = $1::uuid AND sub = $2::text AND uuid = $3::uuid
-    )) RETURNING operator, reason
+    UPDATE operator_bulk SET done = done + 1 WHERE id = $1::uuid AND EXISTS (SELECT FROM taken) RETURNING operator, reason
   )
   INSERT INTO operator_actions (operator, via, action, target, sub, reason, outcome, bulk_id)
   SELECT operator, 'bulk', 'rerun', $3::text, $2::text, reason, 'done', $1::uuid FROM counted`

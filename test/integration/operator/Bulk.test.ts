@@ -1,5 +1,4 @@
 /** Bulk actions: what they select, that each task is changed once whatever dies, and how they treat users. */
-import { Client } from "pg"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { insertFailed } from "../../kit/operator/manyTasks.ts"
 import { TokenIssuer } from "../../kit/schedules/TokenIssuer.ts"
@@ -188,23 +187,6 @@ describe("a rerun of many", () => {
     assert.lengthOf(body.data, 3)
     const [line] = (await get(`/audit?action=rerun&operator=ana`)).body.data
     assert.strictEqual(line.bulk_id, id)
-  })
-
-  it("counts and notes a task that is created while the action is stopped", async () => {
-    await insertFailed(database, 1, 1, "late")
-    const session = new Client(database.directUrl)
-    await session.connect()
-    onTestFinished(() => session.end())
-    await session.query("BEGIN; LOCK TABLE tasks IN SHARE MODE")
-    const { id } = await start("rerun", { sub: "late-0" })
-    const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    await eventually(() => database.query(waits), ({ length }) => length > 0)
-    assert.strictEqual((await post(`/bulk/${id}/stop`)).status, 200)
-    await session.query("COMMIT")
-    const found = await eventually(async () => (await get(`/bulk/${id}`)).body, ({ done }) => done === 1)
-    assert.strictEqual(found.state, "stopped")
-    assert.lengthOf((await get("/audit?action=rerun&sub=late-0")).body.data, 1)
-    assert.lengthOf((await get("/tasks?sub=late-0")).body.data, 2)
   })
 
   it("is refused without fresh tokens of users", async () => {
