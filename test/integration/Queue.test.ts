@@ -126,9 +126,9 @@ describe("a core without room", () => {
     await use(Service.start(settings, Number(new URL(service.url).port)), onTestFinished)
     // The first runs, and a probe.
     await eventually(async () => core.refusals.length - before, (refused) => refused > 8)
+    await eventually(() => database.query("SELECT FROM waiting_runs"), ({ length }) => length === 96)
     assert.isBelow(core.refusals.length - before, 40)
     assert.strictEqual(core.most, 4)
-    await eventually(() => database.query("SELECT FROM waiting_runs"), ({ length }) => length === 96)
   })
 
   it("that has grown is filled within seconds", async () => {

@@ -25,8 +25,8 @@ const batch = 128
 const firstBatch = 8
 /** The pause while another node admits, or the core answers. */
 const retryPause = Duration.millis(20)
-/** Between looks at what ends on other nodes. */
-const remotePause = Duration.millis(100)
+/** Between two admissions because of changes of other nodes. */
+const remotePause = Duration.millis(50)
 /** Milliseconds between searches of the whole queue: a search from the floor misses what was committed late. */
 const wholeInterval = 1000
 

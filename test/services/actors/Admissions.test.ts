@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { TaskId } from "../../../src/domain/Task.ts"
 import * as Admissions from "../../../src/services/actors/Admissions.ts"
 import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
@@ -12,9 +13,12 @@ import { type Admission, type Admitted, RunQueue } from "../../../src/services/s
 /** A round that does not pause would call for ever: it ends with the test. */
 const most = 1000
 
-/** The moments, in milliseconds, of the calls of a queue that answers so. */
-const callsOf = Effect.fnUntraced(function*(outcome: (call: number) => Admitted["outcome"]) {
-  const calls: Array<number> = []
+const calling = (
+  calls: Array<number>,
+  outcome: (call: number) => Admitted["outcome"],
+  settings: { readonly coreRuns?: number } = { coreRuns: 1 },
+  layerOwnership = TaskOwnership.layerAlone
+) => {
   const layerQueue = Layer.mock(RunQueue)({
     admit: ({ at, floor, servedAt }: Admission) =>
       Effect.sync((): Admitted => {
@@ -22,19 +26,28 @@ const callsOf = Effect.fnUntraced(function*(outcome: (call: number) => Admitted[
         return { outcome: calls.length < most ? outcome(calls.length) : "full", heads: [], floor, servedAt }
       })
   })
-  const layer = Admissions.layer.pipe(
-    Layer.provideMerge(CoreBusy.layer),
+  return Layer.fresh(Admissions.layer.pipe(
+    Layer.provideMerge([CoreBusy.layer, Changes.layer]),
     Layer.provide([
       layerQueue,
       Layer.mock(TaskActors)({}),
-      TaskOwnership.layerAlone,
-      Changes.layer,
-      Settings.layer({ sweepInterval: Duration.seconds(1), coreRuns: 1 })
+      layerOwnership,
+      Settings.layer({ sweepInterval: Duration.seconds(1), ...settings })
     ])
-  )
-  yield* Effect.provide(TestClock.adjust("900 millis"), Layer.fresh(layer))
+  ))
+}
+
+/** The moments, in milliseconds, of the calls of a queue that answers so. */
+const callsOf = Effect.fnUntraced(function*(outcome: (call: number) => Admitted["outcome"]) {
+  const calls: Array<number> = []
+  yield* Effect.provide(TestClock.adjust("900 millis"), calling(calls, outcome))
   return calls
 })
+
+const layerOneOfMany = Layer.effect(
+  TaskOwnership,
+  Effect.map(TaskOwnership, (alone) => ({ ...alone, shards: () => [] }))
+).pipe(Layer.provide(TaskOwnership.layerAlone))
 
 describe("an admission", () => {
   for (const outcome of ["busy", "more"] as const) {
@@ -45,6 +58,32 @@ describe("an admission", () => {
         assert.deepStrictEqual(calls, Array.from({ length: 11 }, (_, index) => calls[0]! + 20 * index))
       }))
   }
+
+  it.effect("follows soon when another node may have made room for a run that waits here, and not too often", () => {
+    const calls: Array<number> = []
+    return Effect.gen(function*() {
+      const { receive } = yield* Changes
+      const busy = yield* CoreBusy
+      const changed = Effect.andThen(
+        receive(TaskId.make("019ac5d2-8001-7b10-a5f3-000000000001")),
+        TestClock.adjust("5 millis")
+      )
+      const callsAfter = (repetitions: number) =>
+        Effect.gen(function*() {
+          const before = calls.length
+          for (let number = 0; number < repetitions; number++) yield* changed
+          yield* TestClock.adjust("60 millis")
+          return calls.length - before
+        })
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(yield* callsAfter(1), 0)
+      busy.waits()
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(yield* callsAfter(1), 1)
+      // In 100 ms.
+      assert.isAtMost(yield* callsAfter(20), 4)
+    }).pipe(Effect.provide(calling(calls, () => "full", {}, layerOneOfMany)))
+  })
 
   for (const outcome of ["full", "empty"] as const) {
     it.effect(`waits for a signal or the next second when the queue is ${outcome}`, () =>
