@@ -41,29 +41,37 @@ const growingText = () => {
   const shown = signal("")
   let written = ""
   let spoken = 0
-  let spokenAt = Date.now()
-  let timer: ReturnType<typeof setTimeout> | undefined
+  let showing: ReturnType<typeof setTimeout> | undefined
+  let speaking: ReturnType<typeof setTimeout> | undefined
+  const speak = () => {
+    speaking = undefined
+    const end = Math.max(written.lastIndexOf(" "), written.lastIndexOf("\n")) + 1
+    if (end > spoken) announce(written.slice(Math.max(spoken, end - maxSpoken), end))
+    spoken = Math.max(spoken, end)
+  }
   const show = () => {
-    timer = undefined
+    showing = undefined
     shown.value = written
-    const end = written.search(/\S*$/)
-    if (Date.now() - spokenAt < textInterval.spoken || end <= spoken) return
-    announce(written.slice(Math.max(spoken, end - maxSpoken), end))
-    spoken = end
-    spokenAt = Date.now()
+    if (written.length > spoken) speaking ??= setTimeout(speak, textInterval.spoken)
+  }
+  const showSoon = () => {
+    showing ??= setTimeout(show, textInterval.shown)
   }
   return {
     shown,
     write: (part: string) => {
       if (written.length < maxWritten) written += part
-      timer ??= setTimeout(show, textInterval.shown)
+      showSoon()
     },
     forget: () => {
       written = ""
       spoken = 0
-      timer ??= setTimeout(show, textInterval.shown)
+      showSoon()
     },
-    stop: () => clearTimeout(timer)
+    stop: () => {
+      clearTimeout(showing)
+      clearTimeout(speaking)
+    }
   }
 }
 

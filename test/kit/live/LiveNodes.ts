@@ -1,7 +1,7 @@
 /** Two nodes of live text on one store in memory, which pass reports on to the owner of a task as processes do, but in virtual time. */
 import { Context, Duration, Effect, Exit, Layer, Scope, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { encode, fromValue } from "../../../src/domain/json/OpaqueJson.ts"
+import { fromValue } from "../../../src/domain/json/OpaqueJson.ts"
 import type { RunId, TaskHead, TaskId } from "../../../src/domain/Task.ts"
 import { TaskEvent } from "../../../src/domain/Task.ts"
 import { now } from "../../../src/domain/Timestamp.ts"
@@ -183,6 +183,3 @@ export const makeNodes = Effect.fnUntraced(function*(liveBytes = 64 * 1024 * 102
     })
   }
 })
-
-/** UTF-8 bytes of a text. */
-export const bytesOf = (text: string) => encode(text).length
