@@ -39,6 +39,7 @@ const slow = [
       "Queue",
       "QueueNodes",
       "Readiness",
+      "RemovedExtensions",
       "Restart",
       "SessionSettings",
       "StartErrors",

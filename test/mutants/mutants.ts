@@ -370,6 +370,12 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       slow("Queue.test.ts", "of 4 is kept at 4")
     ],
     [
+      "Retry-After of the core does not count",
+      "longestPause), asked(retryAfter))",
+      "longestPause), Duration.zero)",
+      slow("Queue.test.ts", "before its Retry-After")
+    ],
+    [
       "a core without room is probed each second",
       "2 ** refusals",
       "1",

@@ -3,6 +3,8 @@ import { signal } from "@preact/signals"
 import { fromResponse } from "../client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../client/promise/TaskServiceClient.ts"
 import type { Task } from "../client/promise/Types.ts"
+import type { ConsoleExtension } from "./ConsoleExtension.ts"
+import * as all from "./extensions.ts"
 import { renewed, session } from "./session.ts"
 
 /** Milliseconds of one attempt. */
@@ -57,7 +59,8 @@ export const readTask = async (
   etag: string | null,
   signal: AbortSignal
 ): Promise<TaskVersion | undefined> => {
-  const include = `waiting_on,request,metadata${config.value.usage ? ",usage" : ""}`
+  const added = served().flatMap(({ ofTask }) => ofTask?.include ?? [])
+  const include = ["waiting_on", "request", "metadata", ...added].join(",")
   const response = await fetchAsUser(`/api/tasks/${encodeURIComponent(uuid)}?include=${include}`, {
     headers: { accept: "application/json", ...(etag === null ? {} : { "if-none-match": etag }) },
     signal
@@ -67,16 +70,20 @@ export const readTask = async (
   return { task: await response.json(), etag: response.headers.get("etag") }
 }
 
+/** What extensions add, whether or not the service has them. */
+export const extensions = Object.entries<ConsoleExtension>(all).map(([name, extension]) => ({ name, ...extension }))
+
+export const isServed = (name: string) => config.value.extensions.includes(name)
+
+/** What the extensions of the service add. */
+export const served = () => extensions.filter(({ name }) => isServed(name))
+
 export interface ConsoleConfig {
   readonly version: string
   readonly audiences: ReadonlyArray<"users" | "operators">
   readonly dev_login: boolean
-  /** Whether the service has schedules. */
-  readonly schedules: boolean
-  /** Whether the service has webhook endpoints. */
-  readonly endpoints: boolean
-  /** Whether the service counts usage. */
-  readonly usage: boolean
+  /** The names of the extensions that the service has. */
+  readonly extensions: ReadonlyArray<string>
   readonly limits: {
     readonly max_active_tasks: number
     readonly file_bytes: number
@@ -88,9 +95,7 @@ export const config = signal<ConsoleConfig>({
   version: "",
   audiences: [],
   dev_login: false,
-  schedules: false,
-  endpoints: false,
-  usage: false,
+  extensions: [],
   limits: { max_active_tasks: 0, file_bytes: 0, formats: [] }
 })
 

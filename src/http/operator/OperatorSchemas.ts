@@ -350,3 +350,14 @@ export const WantedView = Schema.Struct({
   instance: text("The node."),
   wanted: described(Schema.Literals(["drained", "taken_in"]), "What it was asked to be.")
 }).annotate({ identifier: "WantedNode", description: "The node was asked." })
+
+/** What `include=ended_by` adds to a task: users do not learn the names of operators. */
+export const TaskEndedByView = Schema.NullOr(
+  Schema.Struct({
+    by: Schema.String.annotate({
+      description:
+        "The `user`, an `operator`, a call of another service (`rpc`), the `core`, or what passed: `time_limit`, `acceptance_timeout`, `revocation`."
+    }),
+    at: Moment
+  }).annotate({ identifier: "TaskEndedBy", description: "Who or what ended a task." })
+).annotate({ description: "who or what ended the task; null while it has not ended." })

@@ -9,7 +9,7 @@ import { codeOfStatus } from "../../../http/contract/ErrorCodes.ts"
 import { Unauthorized } from "../../../http/contract/Errors.ts"
 import { CurrentCaller } from "../../../http/contract/Middleware.ts"
 import { DevelopmentToken, isOfThisMachine } from "../../../http/DevelopmentToken.ts"
-import { Extensions, type Route } from "../../../http/ExtensionRoutes.ts"
+import { Extensions } from "../../../http/ExtensionRoutes.ts"
 import { bearerOf, makeAuthenticate } from "../../../http/handlers/Authorization.ts"
 import { pathOf } from "../../../http/Routes.ts"
 import { AssistantBackend } from "../../../services/files/AssistantBackend.ts"
@@ -114,9 +114,8 @@ const layer = (wanted: ReadonlyArray<ConsoleAudience>) =>
   HttpRouter.use((router) =>
     Effect.gen(function*() {
       const extensions = yield* Extensions
-      const isServed = (prefix: string) =>
-        extensions.some(({ routes }) => routes.some(({ path }: Route) => path.startsWith(prefix)))
-      const hasOperators = isServed("/internal/operator/session")
+      const names = extensions.flatMap(({ screens }) => screens ?? [])
+      const hasOperators = extensions.some(({ operators }) => operators === true)
       const configured = wanted.filter((audience) => hasOperators || audience !== "operators")
       const find = yield* ConsoleAssets.current
       const mint = yield* DevelopmentToken
@@ -139,9 +138,7 @@ const layer = (wanted: ReadonlyArray<ConsoleAudience>) =>
           version,
           audiences: audiencesNow(configured),
           dev_login: mint !== undefined && isOfThisMachine(request),
-          schedules: isServed("/api/schedules"),
-          endpoints: isServed("/internal/webhook-endpoints"),
-          usage: isServed("/api/usage"),
+          extensions: names,
           limits
         })
       yield* router.add("GET", `${prefix}/*`, serve)

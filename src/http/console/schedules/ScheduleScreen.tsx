@@ -1,7 +1,8 @@
 /** One schedule: when it fires next, what it does, and what became of its moments. */
 import { useState } from "preact/hooks"
 import { NotFoundError, PermissionDeniedError } from "../../client/promise/ApiErrors.ts"
-import type { PageOf, Schedule, ScheduleRun } from "../../client/promise/SchedulesResource.ts"
+import type { PageOf } from "../../client/promise/TaskPages.ts"
+import type { Schedule, ScheduleRun } from "../../client/promise/Types.ts"
 import { useAction } from "../actions.ts"
 import { active } from "../active.ts"
 import { client } from "../api.ts"
@@ -10,14 +11,14 @@ import { Confirm } from "../components/Dialog.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { JsonTree } from "../components/JsonTree.tsx"
 import { chosenPage, Pages } from "../components/Pages.tsx"
-import { Moments, Outcome, State } from "../components/Schedules.tsx"
 import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
 import { Cell, Rows } from "../components/Table.tsx"
 import { useKeys } from "../keys.ts"
 import { notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { href, navigate } from "../Router.ts"
-import { rhythmWords } from "../schedules.ts"
+import { Moments, Outcome, State } from "./Outcomes.tsx"
+import { rhythmWords } from "./schedules.ts"
 
 const perPage = 25
 /** Characters of a reason: the service's limit. */

@@ -1,14 +1,14 @@
 /** What tasks consumed in the last 30 days: of the user, and of all users for operators. */
-import type { Usage as Found, UsageBucket, UsageTotals } from "../../client/promise/UsageResource.ts"
+import type { Usage as Found, UsageBucket, UsageTotals } from "../../client/promise/Types.ts"
 import { client } from "../api.ts"
 import { now } from "../clock.ts"
 import type { Screens } from "../components/Parts.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { Cell, DataTable, Text } from "../components/Table.tsx"
 import { useKeys } from "../keys.ts"
-import { money } from "../money.ts"
 import * as operator from "../operator.ts"
 import { usePoll } from "../poll.ts"
+import { money } from "./money.ts"
 
 const day = 86_400_000
 const days = 30
@@ -180,7 +180,7 @@ const Report = ({ byDay, byGroup, first, title }: Both & { readonly first: strin
   )
 }
 
-export const Usage = () => {
+const Usage = () => {
   const { refresh, state } = usePoll(
     async (signal): Promise<Both> => {
       const range = { from: `${firstDay()}T00:00:00Z`, maxRetries: 0, signal }
@@ -203,7 +203,7 @@ export const Usage = () => {
   )
 }
 
-export const OpsUsage = () => {
+const OpsUsage = () => {
   const { refresh, state } = usePoll(
     async (signal): Promise<Both> => {
       const from = `${firstDay()}T00:00:00Z`
@@ -229,4 +229,7 @@ export const OpsUsage = () => {
   )
 }
 
-export const screens: Screens = [[/^\/usage$/, () => <Usage />]]
+export const screens: Screens = [
+  [/^\/usage$/, () => <Usage />],
+  [/^\/ops\/usage$/, () => <OpsUsage />]
+]
