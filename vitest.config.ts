@@ -11,7 +11,7 @@ const maxWorkers = Math.max(4, availableParallelism() - 1)
 const long = ["test/**/*.long.test.ts", "test/attack/**/*.test.ts"]
 
 /** Suites that look at pages in Chromium. */
-const browser = ["test/integration/console/**/*.test.ts", "test/integration/Docs.test.ts"]
+const browser = ["test/integration/console/**/*.test.ts", "test/integration/{Chat,Docs}.test.ts"]
 
 /**
  * Suites that start many processes or wait for real time-outs: half of the time of all suites on Postgres. Every change passes them in

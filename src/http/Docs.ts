@@ -52,11 +52,11 @@ const html = (bytes: Uint8Array) =>
 const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   paths: { readonly document: `/${string}`; readonly page: `/${string}` },
-  fields: TaskFields = []
+  complete: (document: OpenApi.OpenAPISpec) => OpenApi.OpenAPISpec
 ) =>
   HttpRouter.use(Effect.fnUntraced(function*(router) {
     const mint = yield* DevelopmentToken
-    const found = yield* Effect.cached(Effect.sync(() => withTaskFields(fields)(OpenApi.fromApi(api))))
+    const found = yield* Effect.cached(Effect.sync(() => complete(OpenApi.fromApi(api))))
     const document = yield* Effect.cached(Effect.map(found, (value) => HttpServerResponse.jsonUnsafe(value)))
     const page = yield* Effect.cached(Effect.map(found, (value) => {
       const parts = splitPage(DocsPage.render(value, paths.document))
@@ -90,17 +90,23 @@ const componentsOf = (schema: Schema.Top) => {
   return { components: cleanNode(components), field: cleanNode(field) }
 }
 
+/** Adds the parameters that select tasks to the list at `path`. */
+const addSelections = (document: OpenApi.OpenAPISpec, path: string, fields: TaskFields) => {
+  for (const { name, parameter } of fields) {
+    if (parameter === undefined) continue
+    const { schema, selects } = parameter
+    document.paths[path]?.get?.parameters.push({ name, in: "query", description: selects, required: false, schema })
+  }
+}
+
 /** Adds the fields of extensions to a copy of the document of clients. */
 export const withTaskFields = (fields: TaskFields) => (given: OpenApi.OpenAPISpec): OpenApi.OpenAPISpec => {
   if (fields.length === 0) return given
   const document = structuredClone(given)
-  const { "/api/tasks": tasks, "/api/tasks/{uuid}": task } = document.paths
+  const task = document.paths["/api/tasks/{uuid}"]
   const schemas: Node = document.components.schemas
-  for (const { includes, name, parameter, schema } of fields) {
-    if (parameter !== undefined) {
-      const { schema, selects } = parameter
-      tasks?.get?.parameters.push({ name, in: "query", description: selects, required: false, schema })
-    }
+  addSelections(document, "/api/tasks", fields)
+  for (const { includes, name, schema } of fields) {
     const include = task?.get?.parameters.find((parameter) => parameter.name === "include")
     if (include !== undefined) {
       include.description = `${include.description ?? ""} ${includes}`.trim()
@@ -123,8 +129,10 @@ const layerPublic = (version: string) =>
     const paths = { document: "/openapi.json", page: "/docs" } as const
     const api = PublicApi.annotate(OpenApi.Version, version)
     const [first, ...others] = extensions.flatMap(({ publicGroup }) => publicGroup ?? [])
-    const fields = extensions.flatMap(({ taskField }) => taskField ?? [])
-    return first === undefined ? documented(api, paths, fields) : documented(api.add(first, ...others), paths, fields)
+    const complete = withTaskFields(extensions.flatMap(({ taskField }) => taskField ?? []))
+    return first === undefined
+      ? documented(api, paths, complete)
+      : documented(api.add(first, ...others), paths, complete)
   }))
 
 /** The internal document, with the groups of extensions. */
@@ -135,9 +143,15 @@ const layerInternal = (version: string) =>
     const schemes = Object.assign({}, ...added.map(({ securitySchemes = {} }) => securitySchemes))
     const api = InternalApi.annotate(OpenApi.Version, version).annotate(OpenApi.Transform, finish(coreCalls, schemes))
     const [first, ...others] = added.map(({ group }) => group)
+    const fields = extensions.flatMap(({ taskField }) => taskField ?? [])
+    const complete = (given: OpenApi.OpenAPISpec) => {
+      const document = structuredClone(given)
+      for (const { selecting } of added) if (selecting !== undefined) addSelections(document, selecting, fields)
+      return document
+    }
     return first === undefined
-      ? documented(api, paths)
-      : documented(api.add(first, ...others), paths)
+      ? documented(api, paths, complete)
+      : documented(api.add(first, ...others), paths, complete)
   }))
 
 export const layer = Layer.unwrap(

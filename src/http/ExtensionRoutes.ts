@@ -33,8 +33,12 @@ export interface ExtensionRoutes {
   readonly sameOrigin?: ReadonlyArray<string>
   /** The beginnings of the routes that both the public and the internal listener serve. */
   readonly ofBothListeners?: ReadonlyArray<string>
-  /** What it adds to the document of the internal interface. */
-  readonly documented?: { readonly group: HttpApiGroup.Constraint; readonly securitySchemes?: Node }
+  /** What it adds to the document of the internal interface. `selecting` is the path of a list of tasks with the parameters of all `taskField`s. */
+  readonly documented?: {
+    readonly group: HttpApiGroup.Constraint
+    readonly securitySchemes?: Node
+    readonly selecting?: string
+  }
   /** Its calls of the internal interface, an `RpcGroup`: `UsageRpc`. */
   readonly rpc?: { readonly requests: ReadonlyMap<string, AnyCall> }
   /** What it adds to the document of clients. */

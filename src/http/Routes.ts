@@ -1,4 +1,5 @@
 /** All routes, for code that needs the route of a request outside the router. */
+import { Function } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { type Audience, isServed } from "./Audience.ts"
 import { Api } from "./contract/Api.ts"
@@ -28,14 +29,20 @@ const coreRoutes: ReadonlyArray<KnownRoute> = [
   ...Object.values(Api.groups).flatMap((group) => Object.values(group.endpoints))
 ].map(withPattern)
 
+/** Their patterns are made once: every request to an unknown path, also of a stranger, is compared with all of them. */
+const singleMethodRoutes = Function.memoize((extensions: ReadonlyArray<ExtensionRoutes>) => [
+  ...coreRoutes,
+  ...extensions.flatMap(({ answersAllMethods, routes }) => answersAllMethods === true ? [] : routes.map(withPattern))
+])
+
 export const allowedMethods = (
   extensions: ReadonlyArray<ExtensionRoutes>,
   path: string,
   audience: typeof Audience.Service
 ): ReadonlyArray<string> => {
-  const added = extensions.filter(({ answersAllMethods }) => answersAllMethods !== true)
-  const known = [...coreRoutes, ...added.flatMap(({ routes }) => routes.map(withPattern))]
-  const matching = known.filter((route) => route.pattern.test(path) && isServed(extensions, audience, route.path))
+  const matching = singleMethodRoutes(extensions).filter((route) =>
+    route.pattern.test(path) && isServed(extensions, audience, route.path)
+  )
   return [...new Set(matching.flatMap(({ method }) => method === "GET" ? [method, "HEAD"] : [method]))]
 }
 

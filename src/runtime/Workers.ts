@@ -9,7 +9,7 @@ import { createServer } from "node:net"
 import * as Banner from "./Banner.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
 import { toEnvironment, type WorkerAssignment } from "./config/WorkerAssignment.ts"
-import { freePort } from "./node/LocalPort.ts"
+import { freePorts } from "./node/LocalPort.ts"
 import * as EmbeddedPostgres from "./postgres/EmbeddedPostgres.ts"
 
 /** A worker that has ended soon after its start is started again after this pause. */
@@ -73,22 +73,22 @@ export const supervise = Effect.fnUntraced(function*(config: AppConfig) {
   for (const shared of internalPort === undefined ? [port] : [port, internalPort]) yield* requireFree(host, shared)
   const embedded = databaseUrl === undefined ? yield* EmbeddedPostgres.start(dataDir) : undefined
   if (embedded !== undefined) yield* Effect.logInfo(`Embedded Postgres on ${embedded.directory}`)
-  const ports = yield* Effect.all(Array.from({ length: workers }, () => freePort))
-  const running = yield* Effect.forEach(ports, (ownPort, index) =>
-    Effect.map(freePort, (free) => {
-      const isReady = Deferred.makeUnsafe<void>()
-      const kept = keep({
-        number: index + 1,
-        count: workers,
-        databaseUrl: embedded === undefined ? null : Redacted.value(embedded.url),
-        cluster: config.cluster === undefined
-          ? { host: "127.0.0.1", port: free }
-          : { host: config.cluster.host, port: config.cluster.port + index },
-        ownPort,
-        ports
-      }, isReady)
-      return { kept, isReady: Deferred.await(isReady) }
-    }))
+  const free = yield* freePorts(2 * workers)
+  const ports = free.slice(workers)
+  const running = ports.map((ownPort, index) => {
+    const isReady = Deferred.makeUnsafe<void>()
+    const kept = keep({
+      number: index + 1,
+      count: workers,
+      databaseUrl: embedded === undefined ? null : Redacted.value(embedded.url),
+      cluster: config.cluster === undefined
+        ? { host: "127.0.0.1", port: free[index]! }
+        : { host: config.cluster.host, port: config.cluster.port + index },
+      ownPort,
+      ports
+    }, isReady)
+    return { kept, isReady: Deferred.await(isReady) }
+  })
   const announce = Effect.andThen(Effect.all(running.map(({ isReady }) => isReady)), Banner.print(config))
   yield* Effect.all([...running.map(({ kept }) => kept), announce], { concurrency: "unbounded", discard: true })
 }, Effect.scoped)

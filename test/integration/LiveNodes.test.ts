@@ -76,6 +76,26 @@ describe("two nodes", () => {
     }
   }, 60_000)
 
+  it("pass on many long appends at once, and follow what is still read of what was", async () => {
+    const other = await join()
+    const tasks = await Promise.all(Array.from({ length: 48 }, () => begin(other)))
+    const uuid = tasks[0]!.uuid
+    // Readers that leave before the owner has heard of them.
+    for (let count = 0; count < 20; count++) (await tasks[0]!.read(first)).close()
+    const reader = await tasks[0]!.read(first)
+    // Each is 384 KiB of JSON between the nodes, and all are more than the body of a call may have.
+    const text = "\u0001".repeat(64 * 1024)
+    for (let round = 0; round < 2; round++) {
+      // One whose answer does not come in time is sent again.
+      const sendOf = ({ append }: typeof tasks[number]) =>
+        eventually(() => append(first, text, round), ({ body }) => body["next"] === round + 1, 30_000)
+      for (const { status } of await Promise.all(tasks.map(sendOf))) assert.strictEqual(status, 200)
+    }
+    await reader.has(text + text)
+    assert.strictEqual(reader.replaced, 0)
+    assert.strictEqual((await first.get(token, uuid)).body.status, "processing")
+  }, 60_000)
+
   it("refuse appends of an older run, and the route between them without its key", async () => {
     const other = await join()
     const { append, uuid } = await begin(first)

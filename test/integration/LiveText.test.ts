@@ -1,4 +1,6 @@
 /** Live text on one node: appends of a core, and readers of `?include=text`. */
+import { once } from "node:events"
+import * as net from "node:net"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { LiveReader } from "../kit/LiveReader.ts"
 import { complete, interrupt, report, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
@@ -310,6 +312,35 @@ describe("readers of a text", () => {
       assert.strictEqual(one.text, `${whole}!`)
     }
   })
+
+  it("are cut off when they read nothing, and go on when they come back", async () => {
+    const { append, read, run, token, uuid } = await begin()
+    const { hostname, port } = new URL(service.url)
+    const socket = net.connect(Number(port), hostname)
+    onTestFinished(() => void socket.destroy())
+    socket.on("error", () => {})
+    let received = ""
+    socket.setEncoding("utf8").on("data", (chunk) => received += chunk)
+    socket.write(
+      `GET /api/tasks/${uuid}/events?include=text HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`
+    )
+    await append("first")
+    await eventually(async () => received, (received) => received.includes("first"))
+    socket.pause()
+    const piece = "x".repeat(64 * 1024)
+    // The kernel takes some megabytes.
+    for (let index = 0; index < 400; index++) await append(piece)
+    const end = once(socket, "close")
+    socket.resume()
+    await end
+    assert.isBelow(received.length, 400 * piece.length)
+    assert.notMatch(received.slice(-20), /\r\n0\r\n\r\n$/)
+    const whole = `first${piece.repeat(400)}`
+    const back = await read("1.5", "first")
+    await complete(run, whole)
+    await back.ended()
+    assert.isTrue(back.text === whole)
+  }, 120_000)
 
   it("are cut off when the token is revoked", async () => {
     const token = await mint("revoked-reader", { jti: "revoked-reader" })

@@ -115,6 +115,22 @@ describe("a core without room", () => {
     await allCompleted(service, user, uuids)
   }, 120_000)
 
+  it("refuses few runs of a node that starts while many wait", async () => {
+    const core = new BusyCore(4, 60_000)
+    const { database, service, settings } = await start(core)
+    const user = await mint("ann")
+    await createAll(service, user, 100)
+    await eventually(() => database.query("SELECT FROM waiting_runs"), ({ length }) => length === 96)
+    await service.stop("SIGKILL")
+    const before = core.refusals.length
+    await use(Service.start(settings, Number(new URL(service.url).port)), onTestFinished)
+    // The first runs, and a probe.
+    await eventually(async () => core.refusals.length - before, (refused) => refused > 8)
+    assert.isBelow(core.refusals.length - before, 40)
+    assert.strictEqual(core.most, 4)
+    await eventually(() => database.query("SELECT FROM waiting_runs"), ({ length }) => length === 96)
+  })
+
   it("that has grown is filled within seconds", async () => {
     const core = new BusyCore(1, 60_000)
     const { service } = await start(core)

@@ -44,6 +44,22 @@ describe("the operations of users and of the core", () => {
     assert.strictEqual((await create(ask)).uuid, uuid)
     const run = await system.runOf(uuid)
     assert.deepStrictEqual(await send(run, { type: "processing" }), { status: "processing", applied: true })
+    const appends = [{ index: 0, text: "One" }, { index: 1, text: " two" }]
+    assert.deepStrictEqual(await send(run, { type: "progress", appends }), {
+      status: "processing",
+      applied: true,
+      next: 2
+    })
+    assert.deepStrictEqual(await send(run, { type: "progress", append: { index: 5, text: "?" } }), {
+      status: "processing",
+      applied: false,
+      next: 2
+    })
+    assert.deepStrictEqual(await send(run, { type: "progress", turn: turnOf("One two"), next_append: 3 }), {
+      status: "processing",
+      applied: true,
+      next: 3
+    })
     assert.deepStrictEqual(await interrupt(run), { status: "interrupted", applied: true })
     const list = await call("Tasks.list", { sub, status: ["interrupted"] })
     assert.deepStrictEqual([list.data[0].uuid, list.meta.total], [uuid, 1])

@@ -6,7 +6,7 @@ import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { complete, ScriptedCore, type StartedRun } from "../kit/ScriptedCore.ts"
 import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
-import { use } from "../kit/suite.ts"
+import { use, useDirectory } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
 const system = await use(startSystem({ WORKERS: "2", MAX_ACTIVE_TASKS: "10000" }))
@@ -109,6 +109,13 @@ describe("several processes behind one port", () => {
     const second = Service.start({ ...settings, WORKERS: "2" }, Number(port), undefined, "/none", 5000)
     const error = await second.then(() => "", (failure) => String(failure))
     assert.match(error, /EADDRINUSE/)
+  })
+
+  it("have one embedded database, and the built-in core each", async () => {
+    const embedded = await use(Service.start({ DATA_DIR: useDirectory(onTestFinished), WORKERS: "2" }), onTestFinished)
+    const created = await Promise.all(Array.from({ length: 5 }, () => embedded.create(token, "What is 6 * 7?")))
+    for (const { body } of created) await embedded.until(token, body.uuid, "completed")
+    assert.lengthOf(embedded.output.match(/Embedded Postgres on/g) ?? [], 1)
   })
 
   it("end together", async () => {

@@ -64,6 +64,11 @@ export class BusyCore extends ScriptedCore {
     await this.tell(() => this.end(run))
   }
 
+  /** Begins the record of places anew. */
+  forget() {
+    this.takenAt.length = this.leftAt.length = 0
+  }
+
   /** Milliseconds for which each place was free, of so many places that runs waited for. */
   freeTimes(places: number) {
     return this.takenAt.slice(places).map((at, index) => at - this.leftAt[index]!)

@@ -66,7 +66,7 @@ export class LiveReader {
       this.text = this.text.slice(0, 0).padEnd(offset)
     } else assert.strictEqual(offset, this.text.length, "a text begins where the one before ends")
     this.text += text
-    assert.strictEqual(id.split(".")[1] ?? "0", String(offset + text.length))
+    assert.strictEqual(id.split(".")[1], String(offset + text.length))
   }
 
   get texts() {

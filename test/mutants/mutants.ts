@@ -391,8 +391,8 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
   "src/services/actors/Admissions.ts": [
     [
       "an admission spins on rows that are locked",
-      "heads.length === 0 ? retryPause : Duration.zero",
-      "Duration.zero",
+      "if (heads.length === 0) return retryPause",
+      "if (heads.length === 0) return Duration.zero",
       unit("services/actors/Admissions.test.ts")
     ]
   ],

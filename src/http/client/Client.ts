@@ -11,7 +11,8 @@ export {
   isTerminal,
   type ListOptions,
   type RunOptions,
-  type TasksResource
+  type TasksResource,
+  type TextOptions
 } from "./promise/TasksResource.ts"
 export type { ToolContext, ToolDefinition, ToolFunction, Tools } from "./promise/Tools.ts"
 export type { CallOptions, ClientOptions, Retry } from "./promise/Transport.ts"

@@ -1,13 +1,20 @@
-/** Follows one task by its events while this tab is visible. */
+/** Follows one task by its events, and its text as it is written, while this tab is visible. */
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals"
 import type { Task, TaskEvent } from "../client/promise/Types.ts"
 import { client, readTask } from "./api.ts"
+import { announce } from "./messages.ts"
 import { isAway, type Poll, poll, type Polled } from "./poll.ts"
 
 /** Milliseconds after which a hidden tab stops its polls and streams. */
 const hiddenTimeout = 60_000
 /** Milliseconds between two reads of a task that changes. */
 const readInterval = 500
+/** Milliseconds between two states of a text that grows, and between two parts of it that are spoken. */
+const textInterval = { shown: 100, spoken: 5000 }
+/** Characters that are spoken at a time; more is only shown. */
+const maxSpoken = 1000
+/** Characters of a growing text; more is shown when the task has ended. */
+const maxWritten = 1_000_000
 /** Events of one task that are kept; the oldest are dropped. */
 const maxEvents = 5000
 
@@ -23,14 +30,48 @@ export const start = () => {
 export interface LiveTask {
   readonly task: ReadonlySignal<Polled<Task>>
   readonly events: ReadonlySignal<ReadonlyArray<TaskEvent>>
+  /** The text of the answer, as far as it is written. */
+  readonly text: ReadonlySignal<string>
   readonly refresh: () => void
   readonly start: () => () => void
+}
+
+/** The text that grows, shown in steps. Whole words of it are spoken. */
+const growingText = () => {
+  const shown = signal("")
+  let written = ""
+  let spoken = 0
+  let spokenAt = Date.now()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const show = () => {
+    timer = undefined
+    shown.value = written
+    const end = written.search(/\S*$/)
+    if (Date.now() - spokenAt < textInterval.spoken || end <= spoken) return
+    announce(written.slice(Math.max(spoken, end - maxSpoken), end))
+    spoken = end
+    spokenAt = Date.now()
+  }
+  return {
+    shown,
+    write: (part: string) => {
+      if (written.length < maxWritten) written += part
+      timer ??= setTimeout(show, textInterval.shown)
+    },
+    forget: () => {
+      written = ""
+      spoken = 0
+      timer ??= setTimeout(show, textInterval.shown)
+    },
+    stop: () => clearTimeout(timer)
+  }
 }
 
 /** Follows the events of a task and reads the task after them, at most twice a second. */
 export const followTask = (uuid: string): LiveTask => {
   const events = signal<ReadonlyArray<TaskEvent>>([])
   const received: Array<TaskEvent> = []
+  const text = growingText()
   let etag: string | null = null
   const reading: Poll<Task> = poll(async (signal) => {
     const version = await readTask(uuid, etag, signal)
@@ -52,13 +93,18 @@ export const followTask = (uuid: string): LiveTask => {
     timer ??= setTimeout(show, Math.max(0, readAt + readInterval - Date.now()))
   }
 
+  const onEvent = (event: TaskEvent) => {
+    received.push(event)
+    if (received.length > 2 * maxEvents) received.splice(0, maxEvents)
+    showSoon()
+  }
+
+  /** All events come again, and the text from its beginning. */
   const follow = async (signal: AbortSignal) => {
+    received.length = 0
+    text.forget()
     try {
-      for await (const event of client.tasks.events(uuid, { signal, after: received.at(-1)?.revision ?? -1 })) {
-        received.push(event)
-        if (received.length > 2 * maxEvents) received.splice(0, maxEvents)
-        showSoon()
-      }
+      for await (const part of client.tasks.text(uuid, { signal, onEvent, onReplaced: text.forget })) text.write(part)
     } catch {
       // Stopped, or refused: the read is refused too and shows the error.
     }
@@ -67,6 +113,7 @@ export const followTask = (uuid: string): LiveTask => {
   return {
     task: reading.state,
     events,
+    text: text.shown,
     refresh: showSoon,
     start: () => {
       const stopReading = reading.start()
@@ -81,6 +128,7 @@ export const followTask = (uuid: string): LiveTask => {
         unsubscribe()
         stream?.abort()
         clearTimeout(timer)
+        text.stop()
         stopReading()
       }
     }

@@ -1,4 +1,4 @@
-/** What nodes tell each other of live texts, below `/internal/live`. Other systems do not use it. */
+/** The calls between nodes about live texts, below `/internal/live`. Other systems do not use it. */
 import { Schema } from "effect"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import * as Limits from "../../domain/Limits.ts"
@@ -17,7 +17,7 @@ const Units = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 /** The shards of a node. */
 export const Shards = Schema.Struct({ shards: Schema.Array(Schema.Int) })
 
-/** What cores reported, for the owner of their tasks. A text may have halves of surrogate pairs. */
+/** Reports of cores, for the owner of their tasks. A text may have halves of surrogate pairs. */
 export const Reports = Schema.Struct({
   reports: Schema.Array(Schema.Struct({
     uuid: TaskId,
@@ -46,7 +46,7 @@ export const Takens = Schema.Struct({
   ]))
 })
 
-/** Which texts a stream of `/internal/live/texts` has from now on. */
+/** The texts that a stream of `/internal/live/texts` has from now on. */
 export const Follow = Schema.Struct({
   stream: Schema.String,
   tasks: Schema.Array(TaskId),
@@ -61,6 +61,7 @@ export const Line = Schema.Union([
     version: Schema.Int,
     isWhole: Schema.Boolean,
     base: Schema.Int,
+    runId: Schema.NullOr(RunId),
     offset: Units,
     text: Schema.String
   })

@@ -45,7 +45,7 @@ const handedOf = ({ appends, turn, ...run }: typeof Reports.Type["reports"][numb
   ...(turn === undefined ? {} : { turn: { ...turn, text: stringOf(turn.text) } })
 })
 
-/** Nodes read only whether it is 200; whatever else is no failure of a request is 503. */
+/** Nodes read only whether it is 200; 503 is a failure of the service, and any other a fault of the caller. */
 const statuses: Readonly<Record<string, number>> = { Unauthorized: 401, PayloadTooLarge: 413, ValidationFailed: 422 }
 
 interface LiveStream {
@@ -87,21 +87,8 @@ const makeStreams = Effect.gen(function*() {
         yield* unfollow(uuid)
         const scope = yield* Scope.make()
         followed.set(uuid, scope)
-        const text = yield* Effect.provideService(texts.open(head), Scope.Scope, scope)
-        let version = -1
-        let end = 0
-        const onChange = () => {
-          const isWhole = version !== text.version || end < text.offset
-          if (!isWhole && end === text.end) return
-          const part = text.part(isWhole ? text.offset : end)
-          send({ task: uuid, version: text.version, isWhole, base: text.base, ...part })
-          version = text.version
-          end = text.end
-        }
-        const follower = { onChange }
-        text.followers.add(follower)
-        yield* Scope.addFinalizer(scope, Effect.sync(() => void text.followers.delete(follower)))
-        onChange()
+        const feed = texts.feed(head, (change) => void send({ task: uuid, ...change }))
+        yield* Effect.provideService(feed, Scope.Scope, scope)
       }, (effect, uuid) => Effect.catch(effect, () => giveUp(uuid)))
 
       yield* Effect.addFinalizer(() =>

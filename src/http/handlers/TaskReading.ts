@@ -100,11 +100,11 @@ export const makeWaiting = Effect.map(RunQueue, (queue) =>
   }))
 
 type Waiting = Parameters<typeof TaskView.describeWaiting>[0] & Pick<TaskHead, "uuid">
-/** Where no text precedes, the id is the one of a stream without text. */
+/** An event before all text has the id that it has in a stream without text. */
 const idOf = ({ end, revision }: Place) => end === 0 ? String(revision) : `${revision}.${end}`
 
-const encodeText: Form<Uint8Array>["text"] = (event, place) =>
-  OpaqueJson.encode(`id: ${idOf(place)}\nevent: text\ndata: ${JSON.stringify(event)}\n\n`)
+const encodeText: Form<Uint8Array>["text"] = (event, { end, revision }) =>
+  OpaqueJson.encode(`id: ${revision}.${end}\nevent: text\ndata: ${JSON.stringify(event)}\n\n`)
 
 const idleFrame = OpaqueJson.encode(": keep-alive\n\n")
 

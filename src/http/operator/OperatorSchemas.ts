@@ -184,6 +184,11 @@ export const ErrorsView = Schema.Struct({
   )
 }).annotate({ identifier: "ErrorGroups", description: "Failures grouped by their cause." })
 
+export const UnreachableView = Schema.NullOr(Schema.Struct({
+  since: moment("The first call or connection without an answer."),
+  reason: text("Why the last one failed.")
+}))
+
 export const StuckView = Schema.Struct({
   data: described(
     Schema.Array(Schema.Struct({
@@ -203,10 +208,7 @@ export const StuckView = Schema.Struct({
   total: count("Stuck tasks, also those beyond `limit`."),
   before: moment("Listed are runs of which nothing was heard since then."),
   core_unreachable: described(
-    Schema.NullOr(Schema.Struct({
-      since: moment("The first call or connection without an answer."),
-      reason: text("Why the last one failed.")
-    })),
+    UnreachableView,
     "While the node that answers cannot reach the core: runs without a sign of life since then are listed immediately. Otherwise null."
   ),
   complete: described(Schema.Boolean, "False when only the oldest 20,000 live tasks were examined.")

@@ -31,8 +31,8 @@ const checkInterval = Duration.millis(250)
 const maxAnswerBytes = 16 * 1024 * 1024
 /** Reports that wait for one to be answered. */
 const maxWaiting = 256
-/** Of one call: each may be a text of 256 Ki units, of which JSON makes up to six bytes, and a body has at most 16 MiB. */
-const batch = 8
+/** UTF-16 units of text in one call, of which JSON makes up to 3 MiB: a longer call would delay the next ones. */
+const maxUnits = 512 * 1024
 const maxLineBytes = 2 * 1024 * 1024
 
 const decodeShards = Schema.decodeUnknownSync(Shards)
@@ -40,6 +40,9 @@ const decodeTakens = Schema.decodeUnknownSync(Takens)
 const decodeLine = Schema.decodeUnknownSync(Line)
 
 const parse = (text: string) => toValue<unknown>(OpaqueJson.make(text))
+
+const unitsOf = ({ appends = [], turn }: Handed) =>
+  appends.reduce((units, { text }) => units + text.length, turn?.text.length ?? 0)
 
 interface Waiting {
   readonly handed: Handed
@@ -178,7 +181,9 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
   /** Sends what waits, in one call after the other. */
   const sendSome = Effect.fnUntraced(function*(node: Node) {
     while (node.waiting.length > 0) {
-      const some = node.waiting.splice(0, batch)
+      let units = 0
+      const last = node.waiting.findIndex(({ handed }) => (units += unitsOf(handed)) > maxUnits)
+      const some = node.waiting.splice(0, last < 0 ? Infinity : Math.max(1, last))
       const answer = yield* ask(node, "POST", "/internal/live/reports", decodeTakens, {
         reports: some.map(({ handed }) => handed)
       })
@@ -189,7 +194,7 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
       })
     }
   })
-  /** Whoever waits is answered, whatever becomes of the calls. */
+  /** Each that waits is answered, however the calls end. */
   const sendAll = (node: Node) => {
     node.isSending = true
     return Effect.ensuring(

@@ -3,7 +3,7 @@ import { Context, Effect, type Scope } from "effect"
 import type { RunId, TaskId, TaskStatus } from "../../domain/Task.ts"
 import type { Part } from "./LiveText.ts"
 
-/** What a core reported of a run, for the node that owns its task. */
+/** A report of a core on a run, for the node that owns its task. */
 export interface Handed {
   readonly uuid: TaskId
   readonly runId: RunId
@@ -13,7 +13,7 @@ export interface Handed {
   readonly turn?: Part & { readonly revision: number; readonly next: number | null }
 }
 
-/** What the owner made of it. */
+/** The outcome at the owner. */
 export type Taken =
   | { readonly _tag: "Taken"; readonly status: TaskStatus; readonly applied: boolean; readonly next: number | null }
   | { readonly _tag: "Superseded"; readonly status: TaskStatus }
@@ -25,6 +25,8 @@ export interface Change extends Part {
   /** Whether it is all that is known. */
   readonly isWhole: boolean
   readonly base: number
+  /** The run that writes it, if that is known. */
+  readonly runId: RunId | null
 }
 
 export interface LivePeers {

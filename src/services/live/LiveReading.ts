@@ -2,7 +2,7 @@
  * Reads a task as a stream of its events with its text: what was written meanwhile is joined, so that a reader gets at most 20 texts a
  * second. A reader costs its place in the text and what its connection has not taken.
  */
-import { type Cause, Context, Deferred, Effect, Latch, Layer, Queue, type Scope, Stream } from "effect"
+import { type Cause, Context, Effect, Layer, Option, Queue, type Scope, Semaphore, Stream } from "effect"
 import { textOfToken } from "../../domain/json/tables.ts"
 import * as Limits from "../../domain/Limits.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
@@ -11,14 +11,14 @@ import type { TooManyWaiting } from "../../domain/TaskErrors.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
 import { TaskReads } from "../store/tasks/TaskReads.ts"
 import { TaskWatch, type WatchedEvent } from "../tasks/TaskWatch.ts"
-import { type Client, makeClient, Turns } from "../tasks/Turns.ts"
-import { keptUnits, type LiveText } from "./LiveText.ts"
+import { makeClient, Turns } from "../tasks/Turns.ts"
+import { borderOf, keptUnits, type LiveText, type Part } from "./LiveText.ts"
 import { LiveTexts, textShape } from "./LiveTexts.ts"
 
-/** Events and texts that wait for a connection. */
-const capacity = 16
+/** One event or text waits for a connection: what is written meanwhile is joined. */
+const capacity = 1
 
-/** Where a reader is: the last revision that it has, or -1, and the units of the text that it has, or `unknownEnd`. */
+/** The place of a reader: the last revision that it has, or -1, and the units of the text that it has, or `unknownEnd`. */
 export interface Place {
   readonly revision: number
   readonly end: number
@@ -44,7 +44,7 @@ export interface Form<A> {
 export class LiveReading extends Context.Service<LiveReading, {
   /**
    * The events after a place, as `TaskWatch.events`, with the text behind it. All text comes before the event that ends the task or
-   * interrupts it. The stream is interrupted when its reader is too slow.
+   * interrupts it. A reader that is too slow is cut off: the fiber that calls this, which sends the response, is interrupted.
    */
   readonly read: <A>(
     task: TaskHead,
@@ -56,28 +56,18 @@ export class LiveReading extends Context.Service<LiveReading, {
   static readonly layer = Layer.effect(LiveReading, Effect.suspend(() => make))
 }
 
-/** What was encoded last of each text. */
+/** The event that was encoded last of a text. */
 interface Encoded {
   readonly form: unknown
   readonly version: number
   readonly from: number
   readonly to: number
   readonly revision: number
+  readonly replaced: boolean
   readonly value: unknown
 }
 
 const endsPart = ({ status }: WatchedEvent) => isTerminal(status) || status === "interrupted"
-
-/** A part of a text that begins within it has another beginning than 0. */
-const partsOf = function*(text: string, from: number, to: number) {
-  for (let at = from; at < to;) {
-    let end = Math.min(to, at + keptUnits)
-    const last = text.charCodeAt(end - 1)
-    if (end < to && last >= 0xd800 && last < 0xdc00) end--
-    yield { offset: at, text: text.slice(at, end) }
-    at = end
-  }
-}
 
 const make = Effect.gen(function*() {
   const texts = yield* LiveTexts
@@ -100,147 +90,184 @@ const make = Effect.gen(function*() {
     form: Form<A>,
     recorded: Stream.Stream<WatchedEvent, StoreUnavailable>,
     queue: Queue.Queue<A, StoreUnavailable | Cause.Done>,
-    client: Client,
-    cut: Deferred.Deferred<void>
+    cut: () => void
   ): Effect.fn.Return<void, StoreUnavailable, Scope.Scope> {
     const text = yield* texts.open(task)
+    const client = makeClient()
     let { end, revision } = after
     let { version } = text
     /** Whether what the reader has is no beginning of this text. */
-    let isOther = end > 0 && (after.revision < text.base || end > text.end)
-    /** Closed while the beginning comes from the store. */
-    const caughtUp = Latch.makeUnsafe(true)
+    let isOther = end > 0 && (revision < text.base || end > text.end)
+    /** Whether the reader has a text without its beginning, which was not stored. */
+    let lacksStart = false
+    /** The end of the text when the connection did not take what it was given, for the first time. */
+    let stalledAt: number | undefined
+    /** Whether one that waits for the connection, or for the store, sends the next event or text. */
+    let isBusy = false
+    const turnstile = Semaphore.makeUnsafe(1)
+    const alone = <B, E, R>(effect: Effect.Effect<B, E, R>) =>
+      turnstile.withPermit(Effect.ensuring(
+        Effect.suspend(() => {
+          isBusy = true
+          return effect
+        }),
+        Effect.sync(() => {
+          isBusy = false
+        })
+      ))
 
-    const encode = (event: TextEvent): A => {
-      const to = event.offset + event.text.length
-      end = to
+    const encode = ({ offset, text: part }: Part): A => {
+      const replaced = isOther
+      isOther = false
+      end = offset + part.length
       const last = encoded.get(text)
-      const isSame = last !== undefined && last.form === form.text && last.version === version && last.to === to &&
-        last.from === event.offset && last.revision === revision && event.replaced === undefined
+      const isSame = last !== undefined && last.form === form.text && last.version === version && last.to === end &&
+        last.from === offset && last.revision === revision && last.replaced === replaced
       // The form is the one that has made it.
       if (isSame) return last.value as A
+      const event = { offset, text: part, ...(replaced ? { replaced } as const : {}) }
       const value = form.text(event, { revision, end }, text)
-      if (event.replaced === undefined) {
-        encoded.set(text, { form: form.text, version, from: event.offset, to, revision, value })
-      }
+      encoded.set(text, { form: form.text, version, from: offset, to: end, revision, replaced, value })
       return value
     }
+    const offer = (value: A) =>
+      Effect.tap(Queue.offer(queue, value), () =>
+        Effect.sync(() => {
+          stalledAt = undefined
+        }))
 
-    /** The next text event; undefined if the reader has all, or has to get the beginning from the store first. */
-    const take = (to: number): A | undefined => {
-      if (version !== text.version) {
-        isOther ||= end > 0
-        version = text.version
-        if (!isOther) end = 0
-      }
-      if (isOther) {
-        if (text.offset > 0 || to === 0) return undefined
-        isOther = false
-        return encode({ offset: 0, text: text.part(0, to).text, replaced: true })
-      }
-      return end >= to || end < text.offset ? undefined : encode(text.part(end, to))
+    /** A text that is another one since the reader got its part. */
+    const compare = () => {
+      if (version === text.version) return
+      version = text.version
+      lacksStart = false
+      isOther ||= end > 0
     }
-    const lacksBeginning = () => (isOther || end < text.offset) && text.offset > 0
+    const lacksBeginning = () => text.offset > (isOther ? 0 : end)
+    /** The next part of what is kept, up to `to`; undefined if the reader has all. */
+    const take = (to: number): A | undefined => {
+      const from = isOther ? 0 : end
+      if (from >= to) return undefined
+      const part = text.part(from, Math.min(to, from + keptUnits + 1))
+      return encode({ ...part, text: part.text.slice(0, borderOf(part.text, keptUnits)) })
+    }
 
     /** The beginning that is not kept any more, from the stored turn as far as that has it. */
-    const catchUp = Effect.fnUntraced(function*() {
-      caughtUp.closeUnsafe()
-      const outline = yield* reads.outline(task.uuid)
-      const version = outline._tag === "None" ? undefined : outline.value
-      const whole = version === undefined ? undefined : yield* readWhole(client, version)
+    const readBeginning = Effect.fnUntraced(function*() {
+      const outline = Option.getOrUndefined(yield* reads.outline(task.uuid))
+      if (outline !== undefined) yield* texts.settle(text, outline.revision, outline.status)
+      const whole = outline === undefined ? undefined : yield* readWhole(client, outline)
+      compare()
+      if (!lacksBeginning()) return
       const reach = text.offset
-      if (whole === undefined || whole.length < reach || !text.continues({ offset: 0, text: whole })) {
-        isOther = false
-        yield* Queue.offer(queue, encode({ ...text.part(reach, text.wholeEnd), replaced: true }))
-      } else {
-        for (const part of partsOf(whole, isOther ? 0 : end, reach)) {
-          const replaced = isOther ? { replaced: true as const } : {}
+      if (whole === undefined || !text.agrees({ offset: 0, text: whole })) {
+        if (lacksStart && end >= reach) {
           isOther = false
-          yield* Queue.offer(queue, encode({ ...part, ...replaced }))
-          yield* Effect.sleep(Limits.textInterval)
+          return
         }
+        isOther = true
+        lacksStart = true
+        return yield* offer(encode(text.tail()))
       }
-      caughtUp.openUnsafe()
+      lacksStart = false
+      for (let at = isOther ? 0 : end; at < reach && version === text.version; at = end) {
+        const part = whole.slice(at, borderOf(whole, Math.min(reach, at + keptUnits)))
+        client.taken += part.length
+        yield* offer(encode({ offset: at, text: part }))
+        yield* Effect.sleep(Limits.textInterval)
+      }
+      compare()
     }, Effect.scoped)
+    /** A reader that is slow while others wait for the memory is cut off. */
+    const tooSlow = Effect.suspend(() => turns.awaitSlow(client)).pipe(
+      Effect.andThen(Effect.sync(cut)),
+      Effect.andThen(Effect.never)
+    )
+    const catchUp = Effect.suspend(() => {
+      compare()
+      return lacksBeginning() ? Effect.asVoid(Effect.raceFirst(readBeginning(), tooSlow)) : Effect.void
+    })
 
     const behind = yield* Queue.sliding<void>(1)
     const onChange = () => {
-      if (revision < 0 || !caughtUp.isOpen()) return
-      if (Queue.sizeUnsafe(queue) > 0) {
-        // The connection has not taken the last one yet.
-        if (text.end - end > Limits.unreadText) Deferred.doneUnsafe(cut, Effect.void)
-        else texts.tellLater(text)
+      // The id of a text has a revision from which on the reader has this one.
+      if (revision < text.base) return
+      const isStalled = Queue.sizeUnsafe(queue) > 0
+      if (isStalled || isBusy) {
+        if (!isStalled) stalledAt = undefined
+        else if (text.end - (stalledAt ??= text.end) > Limits.unreadText) return cut()
+        if (!isBusy) texts.tellLater(text)
         return
       }
+      stalledAt = undefined
+      compare()
       if (lacksBeginning()) return Queue.offerUnsafe(behind, undefined)
       const next = take(text.wholeEnd)
-      if (next !== undefined) Queue.offerUnsafe(queue, next)
+      if (next === undefined) return
+      Queue.offerUnsafe(queue, next)
+      if (end < text.wholeEnd) texts.tellLater(text)
     }
-    const follower = { onChange }
+    const follower = { onChange, end: () => isOther ? Infinity : end }
     yield* Effect.acquireRelease(
       Effect.sync(() => void text.followers.add(follower)),
       () => Effect.sync(() => void text.followers.delete(follower))
     )
     yield* Effect.forkScoped(
-      Effect.forever(
-        Effect.andThen(
-          Queue.take(behind),
-          Effect.suspend(() => lacksBeginning() ? Effect.tap(catchUp(), () => Effect.sync(onChange)) : Effect.void)
-        )
+      Effect.forever(Effect.tap(Effect.andThen(Queue.take(behind), alone(catchUp)), () => Effect.sync(onChange))).pipe(
+        Effect.catch((error) => Queue.fail(queue, error))
       )
     )
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(
       Effect.sleep(Limits.keepAliveInterval),
       Effect.sync(() => Queue.sizeUnsafe(queue) === 0 && Queue.offerUnsafe(queue, form.idle))
     )))
-
-    onChange()
+    if (revision >= task.revision) onChange()
 
     /** Sends all that there is of the text. */
     const finish = Effect.gen(function*() {
-      yield* caughtUp.await
-      if (lacksBeginning()) yield* catchUp()
-      const rest = isOther && text.end === 0
-        ? encode({ offset: 0, text: "", replaced: true })
-        : take(text.end)
-      isOther = false
-      if (rest !== undefined) yield* Queue.offer(queue, rest)
+      compare()
+      isOther ||= lacksStart
+      do yield* catchUp
+      while (lacksBeginning())
+      for (let next = take(text.end); next !== undefined; next = take(text.end)) yield* offer(next)
+      if (isOther) yield* offer(encode({ offset: 0, text: "" }))
     })
 
     yield* Stream.runForEachArray(
       recorded,
-      Effect.fnUntraced(function*(events) {
-        const newest = events.at(-1)!
-        yield* texts.settle(text, newest.revision, newest.status)
-        // What replaces the text comes before the event that brought it, whose id says that the reader has it.
-        if (text.version !== version && !lacksBeginning() && revision >= 0) {
-          const next = take(text.wholeEnd)
-          if (next !== undefined) yield* Queue.offer(queue, next)
-        }
-        for (const event of events) {
-          if (event === newest && endsPart(event)) yield* finish
-          revision = event.revision
-          yield* Queue.offer(queue, form.event(event, { revision, end: isOther ? unknownEnd : end }))
-        }
-        onChange()
-      })
+      (events) =>
+        Effect.tap(
+          alone(Effect.gen(function*() {
+            const newest = events.at(-1)!
+            for (const event of events) {
+              if (event.type === "ToolResultsSubmitted") texts.resume(text, event.revision)
+            }
+            yield* texts.settle(text, newest.revision, newest.status)
+            for (const event of events) {
+              compare()
+              if (event === newest && endsPart(event)) yield* finish
+              revision = event.revision
+              yield* offer(form.event(event, { revision, end: isOther ? unknownEnd : end }))
+            }
+          })),
+          () => Effect.sync(onChange)
+        )
     )
   })
 
   return LiveReading.of({
     read: Effect.fnUntraced(function*<A>(task: TaskHead, after: Place, form: Form<A>, includesTurn = false) {
       const recorded = yield* watch.events(task, after.revision, includesTurn)
-      const cut = Deferred.makeUnsafe<void>()
-      const client = makeClient()
+      // A connection that takes nothing does not ask the stream for more: the request itself is interrupted.
+      const request = yield* Effect.withFiber(Effect.succeed)
+      const cut = () => request.interruptUnsafe()
       return Stream.callback<A, StoreUnavailable>(
         (queue) =>
-          follow(task, after, form, recorded, queue, client, cut).pipe(
+          follow(task, after, form, recorded, queue, cut).pipe(
             Effect.andThen(Queue.end(queue)),
             Effect.catch((error) => Queue.fail(queue, error))
           ),
         { bufferSize: capacity, strategy: "suspend" }
-      ).pipe(
-        Stream.interruptWhen(Effect.andThen(Deferred.await(cut), Effect.interrupt))
       )
     })
   })

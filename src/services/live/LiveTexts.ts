@@ -1,54 +1,37 @@
 /**
- * What the runs of this node's tasks write, as they write it. Nothing of it is stored: the turns that a core reports are, and a text
- * that is lost begins again with the next one. Only tasks with appends or readers have a text here.
+ * The texts that runs write, as they write them. Nothing of it is stored: the turns that a core reports are, and a text that is lost begins
+ * again with the next one. Only tasks with appends or readers have a text here.
  */
-import { Clock, Context, Duration, Effect, Latch, Layer, Option, RcMap, type Scope } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Option, RcMap, type Scope } from "effect"
 import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import { type Found, object } from "../../domain/json/Shape.ts"
 import { textOfToken } from "../../domain/json/tables.ts"
-import * as Limits from "../../domain/Limits.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../domain/Task.ts"
 import { monotonicMillisOf } from "../../domain/Timestamp.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
-import { LiveBytes, observe } from "../limits/Memory.ts"
 import { Changes } from "../signals/Changes.ts"
 import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
 import { Turns } from "../tasks/Turns.ts"
-import * as Worker from "../timing/Worker.ts"
+import * as LiveEntries from "./LiveEntries.ts"
 import { type Change, type Handed, Peers, type Taken } from "./LivePeers.ts"
-import { keptUnits, LiveText, type Part } from "./LiveText.ts"
+import { borderOf, keptUnits, LiveText, type Part } from "./LiveText.ts"
 
 /** Milliseconds for which a run that was the current one counts as such without another look, and between its signs of life. */
 const validity = 5000
-/** Milliseconds after which a text is dropped that nobody used: of a live task, and of one that has ended. */
-const idle = { live: 5 * 60_000, ended: 60_000 }
-const checkInterval = Duration.seconds(15)
-/** Without texts: the first one ends it. */
-const restInterval = Duration.days(1)
-
 /** The longest that a reader waits for the owner of its task. */
 const ownerPatience = Duration.millis(500)
 
-const interval = Duration.toMillis(Limits.textInterval)
-
-/** UTF-16 units of which followers are told at once. */
-const maxUntold = keptUnits / 4
-
 export const textShape = object({ output: TurnParts.output })
-
-const isShort = (text: string) => text.length <= keptUnits
 
 /** The text of a turn, as far as it is kept. */
 const takePart = (turn: Found, bytes: Uint8Array): Part => {
   const found = TurnParts.textOf(turn, bytes)
   const text = found === undefined ? "" : textOfToken(found.bytes, 0, found.bytes.length, true)
-  // Joined, because a slice refers to the whole text.
-  return isShort(text)
-    ? { offset: 0, text }
-    : { offset: text.length - keptUnits, text: [text.slice(-keptUnits)].join("") }
+  const offset = borderOf(text, Math.max(0, text.length - keptUnits))
+  return { offset, text: text.slice(offset) }
 }
 
 /** The text of a turn in memory, as far as it is kept. */
@@ -72,22 +55,6 @@ type Outcome = Reported | Exclude<Taken, { readonly _tag: "Taken" }>
 
 type Appends = NonNullable<Handed["appends"]>
 
-/** A text with what this node knows of it. */
-interface Entry {
-  readonly text: LiveText
-  /** What the owner has, if it is another node and can be reached. */
-  remote: { readonly version: number; readonly end: number } | undefined
-  /** Open once the owner has said what it has. */
-  readonly isKnown: Latch.Latch
-  hasEnded: boolean
-  /** Whether the first append may be the next one, of a run that has none here. */
-  mayStart: boolean
-  /** Monotonic milliseconds from which on its followers may be told of the next change. */
-  tellAt: number
-  /** The end of the text when they were told last. */
-  toldEnd: number
-}
-
 export class LiveTexts extends Context.Service<LiveTexts, {
   /** Whether a turn of this task has to be reported to `turn`. */
   readonly has: (uuid: TaskId) => boolean
@@ -109,121 +76,22 @@ export class LiveTexts extends Context.Service<LiveTexts, {
   ) => Effect.Effect<number | null>
   /** The text of a task for a reader, until the scope closes. */
   readonly open: (task: TaskHead) => Effect.Effect<LiveText, StoreUnavailable, Scope.Scope>
+  /** Passes the text and its changes on to another node, until the scope closes. */
+  readonly feed: (
+    task: TaskHead,
+    send: (change: Change) => void
+  ) => Effect.Effect<void, StoreUnavailable, Scope.Scope>
   /** Brings a text up to the turn of a revision. The turn of a task that has ended well is right, whatever came before. */
   readonly settle: (text: LiveText, revision: number, status: TaskStatus) => Effect.Effect<void, StoreUnavailable>
-  /** What this node knows as the owner, for other nodes. */
+  /** The outcome of a report that another node passed on to this one, the owner. */
   readonly take: <E>(handed: Handed, sign: Effect.Effect<TaskHead, E>) => Effect.Effect<Taken, E | StoreUnavailable>
+  /** The run goes on after tool results, at a revision: as another one, with a text of its own. */
+  readonly resume: (text: LiveText, revision: number) => void
   /** Tells the followers of the text later, if they cannot be told now. */
   readonly tellLater: (text: LiveText) => void
 }>()("async-task-service/services/live/LiveTexts") {
   static readonly layer = Layer.effect(LiveTexts, Effect.suspend(() => make))
 }
-
-/** Tells followers of changes, at most once in `interval` for each text. */
-const makeTeller = Effect.fnUntraced(function*(clock: Clock.Clock) {
-  const later = new Set<Entry>()
-  const hasLater = Latch.makeUnsafe()
-
-  const tell = (entry: Entry, at: number) => {
-    later.delete(entry)
-    // A timer that is late does not delay those after it.
-    entry.toldEnd = entry.text.end
-    entry.tellAt = at - entry.tellAt < interval ? entry.tellAt + interval : at + interval
-    for (const { onChange } of entry.text.followers) onChange()
-  }
-  const tellLater = (entry: Entry) => {
-    if (later.add(entry).size === 1) hasLater.openUnsafe()
-  }
-  const round = Effect.gen(function*() {
-    yield* hasLater.await
-    hasLater.closeUnsafe()
-    while (later.size > 0) {
-      const at = monotonicMillisOf(clock)
-      let next = Infinity
-      for (const entry of later) {
-        if (entry.tellAt <= at) tell(entry, at)
-        else next = Math.min(next, entry.tellAt)
-      }
-      for (const entry of later) next = Math.min(next, entry.tellAt)
-      if (next < Infinity) yield* Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - monotonicMillisOf(clock)))))
-    }
-  })
-  yield* Effect.forkScoped(Effect.forever(round))
-
-  return {
-    tellLater,
-    changed: (entry: Entry) => {
-      if (entry.text.followers.size === 0) return
-      const at = monotonicMillisOf(clock)
-      // Nobody misses what is dropped at the front.
-      if (entry.tellAt <= at || entry.text.end - entry.toldEnd > maxUntold) tell(entry, at)
-      else tellLater(entry)
-    }
-  }
-})
-
-/** The texts in the order of their last reads, within a bound of memory. */
-const makeEntries = Effect.fnUntraced(function*(clock: Clock.Clock) {
-  const maxBytes = yield* LiveBytes
-  const entries = new Map<TaskId, Entry>()
-  let bytes = 0
-  yield* observe("core", "live", maxBytes, { inUse: () => bytes, waiting: () => 0 })
-
-  const remove = (entry: Entry) => {
-    if (entries.delete(entry.text.uuid)) bytes -= entry.text.size
-  }
-  /** Runs a change of a text, and frees others if there is too much. */
-  const resize = <A>({ text }: Entry, change: () => A): A => {
-    const before = text.size
-    const changed = change()
-    if (entries.has(text.uuid)) bytes += text.size - before
-    for (const other of entries.values()) {
-      if (bytes <= maxBytes) break
-      if (other.hasEnded && other.text.followers.size === 0) remove(other)
-      else {
-        bytes -= other.text.size
-        other.text.free()
-      }
-    }
-    return changed
-  }
-  const hasEntries = Latch.makeUnsafe()
-  /** A text that was used is freed last. */
-  const use = (entry: Entry) => {
-    entry.text.usedAt = monotonicMillisOf(clock)
-    if (entries.delete(entry.text.uuid)) entries.set(entry.text.uuid, entry)
-  }
-  const add = (text: LiveText): Entry => {
-    const entry = {
-      text,
-      hasEnded: false,
-      mayStart: true,
-      remote: undefined,
-      isKnown: Latch.makeUnsafe(),
-      tellAt: 0,
-      toldEnd: 0
-    }
-    if (entries.size === 0) hasEntries.openUnsafe()
-    entries.set(text.uuid, entry)
-    text.usedAt = monotonicMillisOf(clock)
-    return entry
-  }
-  const dropIdle = Effect.sync(() => {
-    const at = monotonicMillisOf(clock)
-    for (const entry of entries.values()) {
-      const longest = entry.hasEnded ? idle.ended : idle.live
-      if (entry.text.followers.size === 0 && at - entry.text.usedAt > longest) remove(entry)
-    }
-  })
-  yield* Worker.make({
-    name: "the check of live texts",
-    runOnce: dropIdle,
-    interval: Effect.sync(() => entries.size === 0 ? restInterval : checkInterval),
-    wake: hasEntries,
-    isDelayed: true
-  })
-  return { entries, add, resize, use }
-})
 
 const make = Effect.gen(function*() {
   const reads = yield* TaskReads
@@ -232,8 +100,7 @@ const make = Effect.gen(function*() {
   const changes = yield* Changes
   const peers = yield* Peers
   const clock = yield* Clock.Clock
-  const { add, entries, resize, use } = yield* makeEntries(clock)
-  const { changed, tellLater } = yield* makeTeller(clock)
+  const { add, changed, entries, resize, tellLater, use } = yield* LiveEntries.make
 
   yield* changes.observe((uuid, head) => {
     const entry = entries.get(uuid)
@@ -250,11 +117,14 @@ const make = Effect.gen(function*() {
     return { part: part ?? { offset: 0, text: "" }, outline }
   })
 
-  /** Whether the current run reported a turn. One that was stored before is of an earlier run. */
-  const hasOwnTurn = Effect.fnUntraced(function*({ revision, uuid }: TaskOutline) {
+  /** The revision at which the current run began after tool results, or -1, and whether it reported a turn since. */
+  const currentRun = Effect.fnUntraced(function*({ revision, uuid }: TaskOutline) {
     const events = yield* reads.eventsAfter(uuid, Math.max(-1, revision - 500), 500)
     const resumed = events.findLastIndex(({ type }) => type === "ToolResultsSubmitted")
-    return resumed < 0 || events.slice(resumed).some(({ type }) => type === "Progressed")
+    return {
+      resumedAt: events[resumed]?.revision ?? -1,
+      hasTurn: resumed < 0 || events.slice(resumed).some(({ type }) => type === "Progressed")
+    }
   })
 
   /** The text of a task of which nothing is known here, with what was stored. */
@@ -263,32 +133,52 @@ const make = Effect.gen(function*() {
     // Others may have had more of the text before: the task may be older than this process, or than its ownership here.
     const isFresh = createdAt(uuid) >= ownership.ownedSince(uuid)
     const found = yield* readPart(uuid)
-    const isOwn = found !== undefined && found.part.text !== "" && (yield* hasOwnTurn(found.outline))
+    const isStored = found !== undefined && found.part.text !== ""
+    const run = isStored ? yield* currentRun(found.outline) : undefined
     const known = entries.get(uuid)
     if (known !== undefined) return known
-    const entry = add(new LiveText(uuid, isFresh ? -1 : head.revision + 1))
-    entry.text.runId = runId
+    const entry = add(new LiveText(uuid, found?.outline.revision ?? head.revision))
+    const { text } = entry
+    text.runId = runId
     entry.hasEnded = isTerminal(head.status)
-    if (found !== undefined && found.part.text !== "") {
-      const { outline: { revision }, part } = found
-      resize(entry, () => entry.text.replace(part, isFresh ? -1 : revision))
-      entry.text.turnRevision = revision
-      entry.text.version = 0
-      if (!isOwn) entry.text.runId = undefined
-      else entry.mayStart = isFresh
+    if (run !== undefined) {
+      const { part, outline: { revision, status } } = found!
+      entry.resumedAt = run.resumedAt
+      text.turnRevision = revision
+      // The turn is that of an earlier run, while the current one has written none.
+      if (run.hasTurn || status !== "processing") {
+        resize(entry, () => text.merge(part, revision))
+        entry.mayStart = isFresh
+      }
     }
     return entry
   })
 
-  const startRun = (entry: Entry, runId: RunId, base: number) => {
+  /** The text of a run begins without that of the one before. */
+  const startRun = (entry: LiveEntries.Entry, runId: RunId | undefined, revision: number) => {
     const { text } = entry
     text.runId = runId
     text.next = null
+    // A turn that was stored before is that of an earlier run.
+    text.turnRevision = revision
     entry.mayStart = true
-    if (text.end > 0) resize(entry, () => text.replace({ offset: 0, text: "" }, base))
+    if (text.end === 0) text.base = revision
+    else resize(entry, () => text.replace({ offset: 0, text: "" }, revision))
   }
 
-  const apply = (entry: Entry, appends: Appends): { readonly applied: boolean; readonly next: number | null } => {
+  /** Others may have counted appends since this node owned the task last. */
+  const recount = (entry: LiveEntries.Entry) => {
+    const since = ownership.ownedSince(entry.text.uuid)
+    if (entry.ownedSince === since) return
+    entry.ownedSince = since
+    entry.text.next = null
+    entry.mayStart = false
+  }
+
+  const apply = (
+    entry: LiveEntries.Entry,
+    appends: Appends
+  ): { readonly applied: boolean; readonly next: number | null } => {
     const { text } = entry
     let added = ""
     if (entry.mayStart && text.next === null && appends[0]?.index === 0) text.next = 0
@@ -316,6 +206,7 @@ const make = Effect.gen(function*() {
   ): Effect.Effect<Reported, E | StoreUnavailable> =>
     Effect.suspend(() => {
       const known = entries.get(uuid)
+      if (known !== undefined) recount(known)
       if (known !== undefined && known.text.runId === runId && monotonicMillisOf(clock) < known.text.validUntil) {
         return Effect.succeed({ status: "processing" as const, ...apply(known, appends) })
       }
@@ -325,7 +216,7 @@ const make = Effect.gen(function*() {
         }
         const entry = entries.get(uuid)
         return Effect.map(entry === undefined ? begin(head) : Effect.succeed(entry), (entry) => {
-          if (entry.text.runId !== runId) startRun(entry, runId, head.revision + 1)
+          if (entry.text.runId !== runId) startRun(entry, runId, head.revision)
           entry.text.validUntil = monotonicMillisOf(clock) + validity
           return { status: head.status, ...apply(entry, appends) }
         })
@@ -339,13 +230,10 @@ const make = Effect.gen(function*() {
   ): number | null => {
     const entry = entries.get(uuid) ?? add(new LiveText(uuid, revision))
     const { text } = entry
+    recount(entry)
     if (revision < text.turnRevision) return text.next
     text.turnRevision = revision
-    if (text.runId !== runId) {
-      text.runId = runId
-      text.next = null
-      entry.mayStart = true
-    }
+    if (text.runId !== runId) startRun(entry, runId, revision)
     if (next !== undefined) {
       text.next = next
       entry.text.hasAppends = true
@@ -356,7 +244,7 @@ const make = Effect.gen(function*() {
   }
 
   /** A turn that was read later than it was stored: the text may have grown since. */
-  const readTurn = Effect.fnUntraced(function*(entry: Entry, status: TaskStatus) {
+  const readTurn = Effect.fnUntraced(function*(entry: LiveEntries.Entry, status: TaskStatus) {
     const { text } = entry
     const found = yield* readPart(text.uuid)
     if (found === undefined || found.outline.revision <= text.turnRevision) return
@@ -366,31 +254,39 @@ const make = Effect.gen(function*() {
     if (resize(entry, () => text.merge(part, revision)) !== "same") changed(entry)
   })
 
-  /** What the owner says. A text that is ahead of it, because it lost what it had, waits for it. */
+  /** Takes a change of the owner. A text that is ahead of an owner which lost its own waits for it. */
   const follow = (uuid: TaskId) => (change: Change | null): boolean => {
     const entry = entries.get(uuid)
-    if (entry === undefined) return true
+    // The last owner may pass changes on a little longer.
+    if (entry === undefined || (change !== null && ownership.isMine(uuid))) return true
     const { remote, text } = entry
     if (change === null) {
       entry.remote = undefined
       return true
     }
-    const { base, isWhole, version } = change
+    const { base, isWhole, runId, version } = change
     const end = change.offset + change.text.length
     const isContinued = remote !== undefined && remote.version === version && remote.end === change.offset
     if (!isWhole && !isContinued) return false
     entry.remote = { version, end }
-    entry.text.hasAppends = true
+    text.hasAppends = true
     text.next = null
     entry.mayStart = false
+    // The owner has not heard of the next run yet.
+    if (base < entry.resumedAt) {
+      entry.isKnown.openUnsafe()
+      return true
+    }
+    text.runId = runId ?? text.runId
     if (!(isWhole && remote !== undefined) && text.continues(change) && end < text.end) {
       entry.isKnown.openUnsafe()
       return true
     }
     const merged = resize(entry, () => {
       if (isWhole) return text.merge(change, base)
-      if (change.offset !== text.end) return undefined
-      text.append(change.text)
+      // A stored turn may have brought the beginning of the change.
+      if (change.offset > text.end || !text.agrees(change)) return undefined
+      text.append(change.text.slice(text.end - change.offset))
       return "grown"
     })
     if (merged === undefined) return false
@@ -400,6 +296,28 @@ const make = Effect.gen(function*() {
     return true
   }
   const followed = yield* RcMap.make({ lookup: (uuid: TaskId) => peers.follow(uuid, follow(uuid)) })
+
+  const open = Effect.fnUntraced(function*(task: TaskHead) {
+    const begun = entries.has(task.uuid) ? undefined : yield* begin(task)
+    const entry = yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        // One that was added is the newest, and so freed last: it is still here.
+        const entry = entries.get(task.uuid) ?? begun!
+        entry.readers++
+        use(entry)
+        return entry
+      }),
+      (entry) =>
+        Effect.sync(() => {
+          entry.readers--
+          use(entry)
+        })
+    )
+    yield* RcMap.get(followed, task.uuid)
+    // The owner may know more of what a reader has than the store.
+    if (!ownership.isMine(task.uuid)) yield* Effect.timeoutOption(entry.isKnown.await, ownerPatience)
+    return entry.text
+  })
 
   return LiveTexts.of({
     has: (uuid) => entries.has(uuid),
@@ -432,7 +350,9 @@ const make = Effect.gen(function*() {
 
     nextOf: (run) =>
       Effect.suspend(() => {
-        if (ownership.isMine(run.uuid)) return Effect.succeed(entries.get(run.uuid)?.text.next ?? null)
+        const known = entries.get(run.uuid)
+        if (known !== undefined) recount(known)
+        if (ownership.isMine(run.uuid)) return Effect.succeed(known?.text.next ?? null)
         return Effect.map(
           peers.hand({ ...run, appends: [] }),
           (taken) => taken?._tag === "Taken" ? taken.next : null
@@ -449,26 +369,28 @@ const make = Effect.gen(function*() {
       return { _tag: "Taken" as const, ...taken }
     }),
 
-    open: Effect.fnUntraced(function*(task) {
-      const entry = entries.get(task.uuid) ?? (yield* begin(task))
-      // A text that is read is not removed.
-      const reader = { onChange: () => {} }
+    open,
+
+    feed: Effect.fnUntraced(function*(task, send) {
+      const text = yield* open(task)
+      let version = -1
+      let end = 0
+      const sendPart = (part: Part, isWhole: boolean) => {
+        const { base, runId = null } = text
+        version = text.version
+        end = part.offset + part.text.length
+        send({ version, isWhole, base, runId, ...part })
+      }
+      const onChange = () => {
+        if (version !== text.version || end < text.offset) sendPart(text.tail(), true)
+        while (end < text.end) sendPart(text.part(end, Math.min(text.end, end + keptUnits)), false)
+      }
+      const follower = { onChange, end: () => version === text.version ? end : Infinity }
       yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          entry.text.followers.add(reader)
-          if (!entries.has(task.uuid)) entries.set(task.uuid, entry)
-          use(entry)
-        }),
-        () =>
-          Effect.sync(() => {
-            entry.text.followers.delete(reader)
-            use(entry)
-          })
+        Effect.sync(() => void text.followers.add(follower)),
+        () => Effect.sync(() => void text.followers.delete(follower))
       )
-      yield* RcMap.get(followed, task.uuid)
-      // The owner may know more of what a reader has than the store.
-      if (!ownership.isMine(task.uuid)) yield* Effect.timeoutOption(entry.isKnown.await, ownerPatience)
-      return entry.text
+      onChange()
     }),
 
     settle: (text, revision, status) =>
@@ -477,6 +399,13 @@ const make = Effect.gen(function*() {
         if (entry === undefined || text.turnRevision >= revision) return Effect.void
         return readTurn(entry, status)
       }),
+
+    resume: (text, revision) => {
+      const entry = entries.get(text.uuid)
+      if (entry === undefined || entry.resumedAt >= revision || text.base >= revision) return
+      entry.resumedAt = revision
+      startRun(entry, undefined, revision)
+    },
 
     tellLater: (text) => {
       const entry = entries.get(text.uuid)

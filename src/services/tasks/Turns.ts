@@ -58,6 +58,8 @@ export class Turns extends Context.Service<Turns, {
   readonly share: <A, E>(
     read: (version: Version) => Effect.Effect<A, E>
   ) => Effect.Effect<(client: Client, version: Version) => Effect.Effect<A, E, Scope.Scope>, never, Scope.Scope>
+  /** Completes when a client takes too little while it holds memory for which others wait. */
+  readonly awaitSlow: (client: Client) => Effect.Effect<void>
   /** A stream to a client, which is interrupted if the client is slow while it holds memory for which others wait. */
   readonly send: <E>(client: Client, bytes: Stream.Stream<Uint8Array, E>) => Stream.Stream<Uint8Array, E>
 }>()("async-task-service/services/tasks/Turns") {
@@ -145,23 +147,21 @@ const makeSent = ({ sent: memory }: Memory["Service"]) => {
         )
     )
 
-  /** Ends when the client is too slow. */
-  const slowness = Effect.fnUntraced(function*(client: Client) {
+  const awaitSlow = Effect.fnUntraced(function*(client: Client) {
     for (let isSlow = false; !isSlow;) {
       const before = client.taken
       yield* Effect.sleep(contendedInterval)
       isSlow = client.held > 0 && memory.isContended() && client.taken - before < contendedBytes
     }
-    return yield* Effect.interrupt
   })
 
   const send: Turns["Service"]["send"] = (client, bytes) =>
     bytes.pipe(
       Stream.tap(({ length }) => Effect.sync(() => client.taken += length)),
-      Stream.interruptWhen(slowness(client))
+      Stream.interruptWhen(Effect.andThen(awaitSlow(client), Effect.interrupt))
     )
 
-  return { share, send }
+  return { share, send, awaitSlow }
 }
 
 const make = Effect.gen(function*() {

@@ -102,6 +102,42 @@ describe.skipIf(!hasBrowser)("the console", () => {
     opened.assertClean()
   })
 
+  it("shows the text as it is written, also after a reload, speaks it, and stops the task", async () => {
+    const { opened, page, token } = await logIn("reader")
+    const { uuid } = (await service.create(token, "Tell me")).body
+    const run = await runOf(uuid)
+    let index = 0
+    const append = (text: string) => report(run, { type: "progress", append: { index: index++, text } })
+    await opened.goto(`/tasks/${uuid}`)
+    await append("Once upon a time ")
+    const result = page.locator(".result")
+    await result.getByText("Once upon a time").waitFor()
+    const paragraph = await result.locator("p").first().elementHandle()
+    await append("there was **a queue**.\n\nIt ")
+    await result.locator("strong", { hasText: "a queue" }).waitFor()
+    // The element that is read stays where it is.
+    assert.isTrue(await paragraph?.evaluate((element) => element.isConnected))
+    const before = await paragraph?.boundingBox()
+    await append("grew and grew.\n\n".repeat(10))
+    await expect.poll(() => result.getByText("grew and grew.").count()).toBe(10)
+    assert.strictEqual((await paragraph?.boundingBox())?.y, before?.y)
+    // The first words are spoken after five seconds, with all that came until then.
+    await append("And so ")
+    await expect.poll(() => page.locator("[aria-live=polite]").allTextContents()).toContainEqual(
+      expect.stringContaining("grew")
+    )
+    await page.reload()
+    await expect.poll(() => result.getByText("grew and grew.").count()).toBe(10)
+    await append("on.")
+    await result.getByText("And so on.").waitFor()
+    assert.strictEqual(await result.getByText("Once upon a time").count(), 1)
+    await opened.button("Stop").click()
+    await core.stopped(run)
+    await expect.poll(async () => (await service.get(token, uuid)).body.status).toBe("canceled")
+    await page.getByText("Task stopped").waitFor()
+    opened.assertClean()
+  })
+
   it("goes on with a conversation in a reply, to the same assistant", async () => {
     const { opened, page, token } = await logIn("replier")
     const { uuid } = (await service.call("POST", "/api/tasks", token, {

@@ -58,6 +58,43 @@ describe("a stream", () => {
     )
   })
 
+  it("of a core that appends has its words as they come, and goes on after every tenth event", async () => {
+    const client = await clientOf(service, "appended")
+    const { id } = await client.responses.create({ model: "gpt-5", input: "x", background: true })
+    const run = await runOf(id)
+    const words = Array.from({ length: 40 }, (_, index) => `word ${index} 😀 `)
+    let received = ""
+    let streams = 0
+    const read = async () => {
+      let after: number | undefined
+      for (;;) {
+        streams++
+        const stream = await client.responses.retrieve(id, {
+          stream: true,
+          ...(after === undefined ? {} : { starting_after: after })
+        })
+        let count = 0
+        for await (const event of stream) {
+          after = event.sequence_number
+          if (event.type === "response.output_text.delta") received += event.delta
+          if (event.type === "response.completed") return event.response.output_text
+          if (++count === 10) break
+        }
+      }
+    }
+    const reading = read()
+    for (const [index, text] of words.entries()) {
+      await report(run, { type: "progress", append: { index, text } })
+      await eventually(async () => received, (received) => received.endsWith(text))
+    }
+    const whole = words.join("")
+    assert.strictEqual(received, whole)
+    await completeRun(run, `${whole}.`)
+    await reading
+    assert.strictEqual(received, `${whole}.`)
+    assert.isAbove(streams, 4)
+  }, 60_000)
+
   const versions: ReadonlyArray<readonly [string, ReadonlyArray<string>, object, string]> = [
     [
       "notes",

@@ -31,15 +31,9 @@ const sizeOf = (content: FileContent) =>
     ? content.byteLength
     : null
 
-/** Bytes: what is sent before the progress is reported. */
-const chunkSize = 65_536
-
 const chunksOf = async function*(content: FileContent): AsyncGenerator<Uint8Array, void, undefined> {
-  if (content instanceof ArrayBuffer || content instanceof Uint8Array) {
-    const bytes = content instanceof ArrayBuffer ? new Uint8Array(content) : content
-    for (let at = 0; at < bytes.length; at += chunkSize) yield bytes.subarray(at, at + chunkSize)
-    return
-  }
+  if (content instanceof ArrayBuffer) return yield new Uint8Array(content)
+  if (content instanceof Uint8Array) return yield content
   const stream: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> = content instanceof Blob
     ? content.stream()
     : content
@@ -64,6 +58,9 @@ const toStream = (parts: AsyncGenerator<Uint8Array, void, undefined>) =>
     }
   })
 
+/** Bytes after which progress is reported. */
+const pieceSize = 65_536
+
 const quoted = (name: string) => name.replaceAll(/["\r\n]/g, (char) => encodeURIComponent(char))
 
 /** A multipart form with one file, as a stream with backpressure. */
@@ -82,8 +79,11 @@ const formStream = (
       }"\r\nContent-Type: ${type}\r\n\r\n`
     )
     for await (const chunk of chunksOf(content)) {
-      yield chunk
-      onBytes(chunk.byteLength)
+      for (let at = 0; at < chunk.byteLength; at += pieceSize) {
+        const piece = chunk.subarray(at, at + pieceSize)
+        yield piece
+        onBytes(piece.byteLength)
+      }
     }
     yield encoder.encode(`\r\n--${boundary}--\r\n`)
   })()

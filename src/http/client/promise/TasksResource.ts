@@ -48,6 +48,8 @@ export interface EventsOptions extends CallOptions {
 export interface TextOptions extends CallOptions {
   /** Called when the text that follows is another one, not a continuation: forget the parts before. */
   readonly onReplaced?: (() => void) | undefined
+  /** Called with each other event of the task, in its order among the parts. */
+  readonly onEvent?: ((event: TaskEvent) => void) | undefined
 }
 
 export interface RunOptions extends CallOptions {
@@ -287,10 +289,16 @@ export class TasksResource {
    * The text of the answer as it is written, part by part, until the task has ended. Reconnects when the stream breaks, and repeats no
    * character. A signal ends the reading, not the task: see `stop`.
    */
-  async *text(uuid: string, { onReplaced, ...options }: TextOptions = {}): AsyncGenerator<string, void, undefined> {
+  async *text(
+    uuid: string,
+    { onEvent, onReplaced, ...options }: TextOptions = {}
+  ): AsyncGenerator<string, void, undefined> {
     const live = new LiveText()
     for await (const { data, event } of this.#follow(uuid, "?include=text", "", options)) {
-      if (event !== "text") continue
+      if (event !== "text") {
+        onEvent?.({ ...data, event })
+        continue
+      }
       const { added, isOther } = live.take(data)
       if (isOther) onReplaced?.()
       if (added !== "") yield added

@@ -711,8 +711,9 @@ export interface GetTaskQuery {
   readonly wait?: number | undefined
   /**
    * Adds fields: `waiting_on`, the party that has to act next; `request`, the original request; `metadata`. `turn` is
-   * always there. `ended_by`: who or what ended the task. `schedule`: `id` and `scheduled_for` of the schedule that
-   * made the task, or null. `usage`: what the task consumed.
+   * always there. `ended_by`: `by` (`user`, `operator`, `rpc`, `core`, `time_limit`, `acceptance_timeout` or
+   * `revocation`) and `at`; null while the task has not ended. `schedule`: `id` and `scheduled_for` of the schedule
+   * that made the task, or null. `usage`: tokens and active seconds; null until an interrupt or the end.
    */
   readonly include?: "waiting_on" | "request" | "turn" | "metadata" | "ended_by" | "schedule" | "usage" | ReadonlyArray<"waiting_on" | "request" | "turn" | "metadata" | "ended_by" | "schedule" | "usage"> | undefined
 }

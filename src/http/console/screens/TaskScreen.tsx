@@ -140,9 +140,9 @@ const Question = ({ live, task }: { readonly task: Task; readonly live: LiveTask
   </>
 )
 
-const ResultAndReply = ({ task }: { readonly task: Task }) => (
+const ResultAndReply = ({ live, task }: { readonly task: Task; readonly live: LiveTask }) => (
   <>
-    <Result task={task} />
+    <Result task={task} text={live.text.value} />
     {task.status === "completed" && task.request != null ? <Reply task={task} request={task.request} /> : null}
   </>
 )
@@ -163,7 +163,7 @@ const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask 
         tabs={[
           ...task.status === "interrupted"
             ? []
-            : [{ id: "result", label: "Result", content: () => <ResultAndReply task={task} /> }],
+            : [{ id: "result", label: "Result", content: () => <ResultAndReply task={task} live={live} /> }],
           { id: "conversation", label: "Conversation", content: () => <Conversation turn={task.turn} /> },
           { id: "timeline", label: "Timeline", content: () => <Timeline task={task} events={live.events.value} /> },
           {

@@ -66,7 +66,11 @@ export const extension: Extension = {
     publicGroup: UsageGroup,
     documented: { group: OperatorUsageGroup },
     screens: "usage",
-    taskField: { name: "usage", includes: "`usage`: what the task consumed.", schema: TaskUsageView },
+    taskField: {
+      name: "usage",
+      includes: "`usage`: tokens and active seconds; null until an interrupt or the end.",
+      schema: TaskUsageView
+    },
     rpc: UsageRpc
   },
   tables: UsageSql.tables,

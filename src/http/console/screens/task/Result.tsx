@@ -1,10 +1,15 @@
+/** The result of a task, while it is written too. */
 import { isTerminal } from "../../../client/promise/TasksResource.ts"
 import type { Task } from "../../../client/promise/Types.ts"
+import { useAction } from "../../actions.ts"
+import { active } from "../../active.ts"
+import { client } from "../../api.ts"
 import { Item } from "../../components/Content.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
 import { Paged } from "../../components/Paged.tsx"
-import { Empty } from "../../components/Screen.tsx"
+import { Empty, Problem } from "../../components/Screen.tsx"
 import { field, lengthOf, saidIn, textField } from "../../json.ts"
+import { notify } from "../../messages.ts"
 
 /** The model and its tokens, as far as the assistant reports them. */
 const Usage = ({ metadata }: { readonly metadata: unknown }) => {
@@ -18,8 +23,27 @@ const Usage = ({ metadata }: { readonly metadata: unknown }) => {
   return known.length === 0 ? null : <p class="model">{known.join(" · ")}</p>
 }
 
-export const Result = ({ task }: { readonly task: Task }) => {
-  const output = saidIn(task.turn)
+const Stop = ({ uuid }: { readonly uuid: string }) => {
+  const { error, isBusy, run } = useAction(async () => {
+    await client.tasks.stop(uuid)
+    notify("Task stopped")
+    active.refresh()
+  })
+  return (
+    <>
+      <button type="button" class="button" aria-disabled={isBusy} onClick={() => run()}>Stop</button>
+      {error === undefined ? null : <Problem error={error} />}
+    </>
+  )
+}
+
+const isText = (item: unknown) => typeof item === "string" || textField(item, "text") !== undefined
+
+/** `text` is what the task has written so far, newer than its turn. */
+export const Result = ({ task, text = "" }: { readonly task: Task; readonly text?: string }) => {
+  const stored = saidIn(task.turn)
+  const isRunning = task.status === "processing" || task.status === "pending"
+  const output = isRunning && text !== "" ? [text, ...stored.filter((item) => !isText(item))] : stored
   if (output.length === 0) {
     return task.status === "interrupted"
       ? null
@@ -27,16 +51,18 @@ export const Result = ({ task }: { readonly task: Task }) => {
   }
   return (
     <div class="result">
+      <Paged items={output} what="items" weigh={lengthOf}>
+        {(items) => items.map((item, index) => <Item key={index} item={item} />)}
+      </Paged>
+      {/* Below, because a line that comes or goes above would move the text. */}
       {task.status === "completed" || task.status === "interrupted" ?
         null :
         (
           <p class="partial">
-            Partial output{isTerminal(task) ? ": the task ended before its answer was complete." : " so far."}
+            Partial output{isRunning ? " so far." : ": the task ended before its answer was complete."}
           </p>
         )}
-      <Paged items={output} what="items" weigh={lengthOf}>
-        {(items) => items.map((item, index) => <Item key={index} item={item} />)}
-      </Paged>
+      {isRunning ? <Stop uuid={task.uuid} /> : null}
       <Usage metadata={field(task.turn, "metadata")} />
       {field(task.turn, "interrupt") === undefined
         ? null
