@@ -276,8 +276,8 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
   "src/services/store/webhooks/WebhookClaim.ts": [
     [
       "a claimed delivery is due again immediately",
-      "+ make_interval(secs => ($15::float8[])[least(d.attempts + 1, array_length($15::float8[], 1))])",
-      "+ make_interval(secs => 0 * ($15::float8[])[1])",
+      "+ make_interval(secs => (${leases})[least(d.attempts + 1, array_length(${leases}, 1))])",
+      "+ make_interval(secs => 0 * (${leases})[1])",
       store("")
     ],
     ["attempts are not counted", "SET attempts = d.attempts + 1,", "SET attempts = greatest(d.attempts, 1),", store("")]
