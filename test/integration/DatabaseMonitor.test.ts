@@ -228,7 +228,8 @@ describe("the monitor of the database", () => {
         openTo,
         refuse: () => {},
         allow: () => {},
-        patience: { observe: () => {}, roundTrip: () => 0, silence: () => 100 },
+        // Other work delays heartbeats.
+        patience: { observe: () => {}, roundTrip: () => 0, silence: () => hasAnswered ? 10_000 : 100 },
         traffic: { received: () => 0, unanswered: () => 0 }
       }
       const options = optionsFor({ hosts, ...parsed }, hosts[0], false)

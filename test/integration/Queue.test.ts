@@ -28,7 +28,7 @@ const statuses = async (service: Service, token: string, uuids: ReadonlyArray<st
   )
 }
 
-const allCompleted = (service: Service, token: string, uuids: ReadonlyArray<string>, timeout = 30_000) =>
+const allCompleted = (service: Service, token: string, uuids: ReadonlyArray<string>, timeout = 50_000) =>
   eventually(
     () => statuses(service, token, uuids),
     (found) => found.every((status) => status === "completed"),
@@ -43,7 +43,7 @@ describe("a core without room", () => {
       const core = new BusyCore(0, 10)
       core.refusal = refusal
       core.retryAfter = retryAfter
-      const { service } = await start(core, { ACCEPTANCE_TIMEOUT: "2 seconds" })
+      const { service } = await start(core, { ACCEPTANCE_TIMEOUT: "3 seconds" })
       const user = await mint("ann")
       const uuids = await createAll(service, user, 20)
       await pause(4500)
@@ -113,7 +113,7 @@ describe("a core without room", () => {
     assert.isBelow(took, 30_000)
     assert.strictEqual(core.most, 4)
     await allCompleted(service, user, uuids)
-  })
+  }, 120_000)
 
   it("refuses few runs of a node that starts while many wait", async () => {
     const core = new BusyCore(4, 60_000)
@@ -244,7 +244,7 @@ describe("CORE_RUNS", () => {
     assert.strictEqual(core.most, 4)
     assert.deepStrictEqual(await database.query("SELECT FROM waiting_runs"), [])
     assert.deepStrictEqual(await database.query("SELECT FROM tasks WHERE room IS NOT NULL"), [])
-  })
+  }, 120_000)
 
   it("counts runs from before it was set", async () => {
     const core = new ScriptedCore()

@@ -2,7 +2,6 @@ import { assert, beforeAll, describe, it } from "vitest"
 import { resetStatements } from "../kit/databases.ts"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint } from "../kit/Service.ts"
-import { median } from "../kit/statistics.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 import { amount } from "../kit/thorough.ts"
@@ -75,23 +74,6 @@ describe("a task", () => {
       data: [summary],
       meta: { current_page: 1, per_page: 25, last_page: 1, total: 1 }
     })
-  })
-
-  it("of another user is refused in the time of one that does not exist, however large it is", async () => {
-    const [owner, stranger] = [await mint("keeper"), await mint("guesser")]
-    const { uuid } = (await service.create(owner, "x".repeat(1024 * 1024))).body
-    await complete(await system.runOf(uuid), "x".repeat(1024 * 1024))
-    const timeOf = async (id: string, status: number) => {
-      const begun = performance.now()
-      assert.strictEqual((await service.get(stranger, id)).status, status)
-      return performance.now() - begun
-    }
-    const nobody = uuid.replace(/....$/, uuid.endsWith("0000") ? "0001" : "0000")
-    const times: Array<readonly [number, number]> = []
-    // In turn, because other work delays both alike.
-    for (let count = 0; count < 100; count++) times.push([await timeOf(uuid, 403), await timeOf(nobody, 404)])
-    const ratio = median(times.map(([hers]) => hers)) / median(times.map(([, nobodys]) => nobodys))
-    assert.isTrue(ratio > 0.5 && ratio < 2, `ratio ${ratio}`)
   })
 
   it("is stopped at the core when it is canceled", async () => {

@@ -361,7 +361,7 @@ describe("doctor", () => {
 describe("a setting", () => {
   it.each(["/proc/nowhere/data", "/dev/null/data"])("DATA_DIR=%s is reported once", async (DATA_DIR) => {
     const env = { DATA_DIR, PORT: String(await freePort()) }
-    const { code, err } = await runToEnd(["serve"], env, 10_000)
+    const { code, err } = await runToEnd(["serve"], env)
     assert.match(err, /^The settings cannot be used:\n {2}DATA_DIR: E[A-Z]+: .*$/)
     assert.strictEqual(code, 1)
     assert.match(await diagnose(env, "settings"), /^FAIL /)

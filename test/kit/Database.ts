@@ -1,6 +1,6 @@
 /** New databases on the Postgres of the test run, dropped when the suite ends: copies of one that is migrated, and empty ones. */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
@@ -13,6 +13,9 @@ export class DatabaseUrl
   extends Context.Service<DatabaseUrl, Redacted.Redacted>()("async-task-service/test/kit/Database/DatabaseUrl")
 {}
 
+/** Other work may delay a login for longer than the default of 5 s. */
+export const connectTimeout = Duration.seconds(30)
+
 /** The migrated database that `globalSetup` makes. */
 export const template = "migrated"
 
@@ -21,7 +24,7 @@ export const makeDatabase = Effect.fnUntraced(function*(base: string, copyOf?: s
   const name = `test_${randomUUID().replaceAll("-", "")}`
   // A client for each statement: once idle for a minute, a client of the scope that closes opens no new connection and hangs.
   const administer = (statement: string) =>
-    PgClient.make({ url: Redacted.make(base), maxConnections: 1 }).pipe(
+    PgClient.make({ url: Redacted.make(base), maxConnections: 1, connectTimeout }).pipe(
       Effect.flatMap((admin) => admin.unsafe(statement)),
       Effect.scoped
     )
@@ -55,6 +58,7 @@ export const layerClient = Layer.unwrap(
       // A statement that is prepared exists on one session only, and a pooler has many.
       prepare: inject("poolerUrl") === undefined,
       maxConnections: 8,
+      connectTimeout,
       multiplex: true,
       multiplexConcurrency: 5
     }))

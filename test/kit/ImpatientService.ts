@@ -14,7 +14,7 @@ NodeRuntime.runMain(
       jsonBody: Duration.millis(500),
       jsonBytesPerSecond: 16 * 1024 * 1024,
       responseIdle: Duration.seconds(2),
-      uploadIdle: Duration.millis(500),
+      uploadIdle: Duration.millis(1500),
       backendIdle: Duration.seconds(1)
     })
   )

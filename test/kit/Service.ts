@@ -115,7 +115,7 @@ export class Service {
     port?: number,
     main: string | ReadonlyArray<string> = start,
     readiness = "/readyz",
-    timeout = 30_000
+    timeout = 50_000
   ): Promise<Service> {
     const chosen = port ?? await freePort()
     const child = spawn(process.execPath, [main].flat(), {

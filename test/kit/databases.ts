@@ -4,7 +4,7 @@ import { Effect, Exit, Redacted, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { Client } from "pg"
 import { inject } from "vitest"
-import { makeDatabase, pooledUrl, template } from "./Database.ts"
+import { connectTimeout, makeDatabase, pooledUrl, template } from "./Database.ts"
 
 export interface OpenDatabase {
   readonly url: string
@@ -27,7 +27,7 @@ const open = async (base: string, copyOf?: string): Promise<OpenDatabase> => {
   const [url, sql] = await Effect.runPromise(
     Effect.gen(function*() {
       const made = yield* makeDatabase(base, copyOf)
-      return [made, yield* PgClient.make({ url: made, maxConnections: 2 })] as const
+      return [made, yield* PgClient.make({ url: made, maxConnections: 2, connectTimeout })] as const
     }).pipe(Scope.provide(scope), Effect.provide(Reactivity.layer))
   )
   return {

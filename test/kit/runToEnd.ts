@@ -20,7 +20,7 @@ export interface Ended {
 const { NODE_COMPILE_CACHE, PATH } = process.env
 
 /** As a process. Kills it by SIGTERM after `timeout` milliseconds, and by SIGKILL if it ignores that. */
-export const runToEnd = (args: ReadonlyArray<string>, env: Environment, timeout = 30_000): Promise<Ended> =>
+export const runToEnd = (args: ReadonlyArray<string>, env: Environment, timeout = 50_000): Promise<Ended> =>
   new Promise((resolve) => {
     const child = execFile(
       process.execPath,

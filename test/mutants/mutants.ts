@@ -276,8 +276,8 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
   "src/services/store/webhooks/WebhookClaim.ts": [
     [
       "a claimed delivery is due again immediately",
-      "+ make_interval(secs => ($15::float8[])[least(d.attempts + 1, array_length($15::float8[], 1))])",
-      "+ make_interval(secs => 0 * ($15::float8[])[1])",
+      "+ make_interval(secs => (${leases})[least(d.attempts + 1, array_length(${leases}, 1))])",
+      "+ make_interval(secs => 0 * (${leases})[1])",
       store("")
     ],
     ["attempts are not counted", "SET attempts = d.attempts + 1,", "SET attempts = greatest(d.attempts, 1),", store("")]
@@ -368,6 +368,12 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "if (!isFitting) return undefined",
       "",
       slow("Queue.test.ts", "of 4 is kept at 4")
+    ],
+    [
+      "Retry-After of the core does not count",
+      "longestPause), asked(retryAfter))",
+      "longestPause), Duration.zero)",
+      slow("Queue.test.ts", "before its Retry-After")
     ],
     [
       "a core without room is probed each second",
