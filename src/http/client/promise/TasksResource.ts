@@ -32,9 +32,14 @@ export interface ListOptions extends CallOptions {
   /** Only tasks with these pairs; at most 3. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
   /** Fields to add to each task. */
-  readonly include?: ReadonlyArray<"metadata" | "excerpt" | "waiting_on"> | undefined
+  readonly include?: ReadonlyArray<"metadata" | "excerpt" | "waiting_on" | "assistant"> | undefined
   /** Only tasks with this text in their id, metadata or excerpt. */
   readonly q?: string | undefined
+  readonly assistant_id?: number | undefined
+  /** ISO 8601: only tasks created at this moment or later. */
+  readonly from?: string | undefined
+  /** ISO 8601: only tasks created before this moment. */
+  readonly to?: string | undefined
 }
 
 export interface GetOptions extends CallOptions {
@@ -114,12 +119,14 @@ export class TasksResource {
   }
 
   /** The caller's tasks, newest first. Await the result for one page, or use `for await` for all tasks. */
-  list({ include = [], metadata = {}, page = 1, per_page, q, status, ...options }: ListOptions = {}): TaskPages {
+  list(
+    { assistant_id, from, include = [], metadata = {}, page = 1, per_page, q, status, to, ...options }: ListOptions = {}
+  ): TaskPages {
+    const given = { per_page, q, assistant_id, from, to }
     const fetchPage = (number: number) => {
       const query = new URLSearchParams({ page: String(number) })
-      if (per_page !== undefined) query.set("per_page", String(per_page))
+      for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value))
       if (status !== undefined) query.set("status", typeof status === "string" ? status : status.join(","))
-      if (q !== undefined) query.set("q", q)
       if (include.length > 0) query.set("include", include.join(","))
       for (const [key, value] of Object.entries(metadata)) query.set(`metadata[${key}]`, value)
       return this.#transport.json<TaskPageBody>({ ...options, method: "GET", path: `/api/tasks?${query}` })

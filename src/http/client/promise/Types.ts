@@ -115,6 +115,8 @@ export interface TaskSummary {
   readonly metadata?: Metadata
   /** Present only with `?include=excerpt`: the first 120 characters of the request; null if it is not kept. */
   readonly excerpt?: string | null
+  /** Present only with `?include=assistant`. */
+  readonly assistant_id?: number | null
   /** Present only with `?include=waiting_on`; null when the task has ended. */
   readonly waiting_on?: WaitingOn | null
 }
@@ -133,7 +135,7 @@ export interface WaitingOn {
   readonly hand_overs?: number
 }
 
-export interface Task extends Omit<TaskSummary, "excerpt"> {
+export interface Task extends Omit<TaskSummary, "excerpt" | "assistant_id"> {
   /** The result when completed. Before that, and in a failed task, it may have partial output. */
   readonly turn: Turn | null
   /** Present only with `?include=request`; null when it is not kept. */

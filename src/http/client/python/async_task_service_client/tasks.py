@@ -134,13 +134,24 @@ class TasksResource:
         page: int = 1,
         per_page: Optional[int] = None,
         metadata: Optional[Mapping[str, str]] = None,
-        include: Sequence[Literal["metadata", "excerpt", "waiting_on"]] = (),
+        include: Sequence[Literal["metadata", "excerpt", "waiting_on", "assistant"]] = (),
+        q: Optional[str] = None,
+        assistant_id: Optional[int] = None,
+        created_from: Optional[str] = None,
+        created_to: Optional[str] = None,
     ) -> "Page[TaskSummary]":
         """The caller's tasks, newest first: one page of 1 to 100, or all of them when it is iterated.
 
-        ``metadata`` finds tasks with these pairs, at most 3.
+        ``metadata`` finds tasks with these pairs, at most 3; ``q`` a text in the id, metadata or excerpt;
+        ``created_from`` and ``created_to`` are ISO 8601.
         """
-        query: Dict[str, object] = {"per_page": per_page}
+        query: Dict[str, object] = {
+            "per_page": per_page,
+            "q": q,
+            "assistant_id": assistant_id,
+            "from": created_from,
+            "to": created_to,
+        }
         if status is not None:
             query["status"] = status if isinstance(status, str) else ",".join(status)
         if include:

@@ -581,6 +581,8 @@ class TaskSummary(_TaskSummary, total=False):
     Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first
     file; None if the request is not kept.
     """
+    assistant_id: Optional[int]
+    """Present only with `?include=assistant`: the assistant; None for a task of an early version."""
     waiting_on: Optional[WaitingOn]
     """Present only with `?include=waiting_on`: the party that has to act next; None for an ended task."""
 
