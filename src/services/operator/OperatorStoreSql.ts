@@ -21,7 +21,9 @@ import {
   errorLength,
   examinedRuns,
   groupedFailures,
+  listedAssistants,
   listedOrigins,
+  measuredTasks,
   OperatorStore,
   orderOf,
   type Page,
@@ -158,6 +160,7 @@ const make = Effect.gen(function*() {
     tasks: yield* makeTasks,
     task: (uuid) => first(Statements.taskDetail, [uuid]),
     failures: ({ from, to }) => rows(Statements.failures, [from, to, groupedFailures]),
+    durations: ({ from, to }) => rows(Statements.durations, [from, to, measuredTasks, listedAssistants]),
     stuck: (before, limit) =>
       Effect.map(rows(Statements.stuck, [examinedRuns, before, limit]), (found) => ({
         runs: found,
