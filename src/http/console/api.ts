@@ -2,7 +2,8 @@
 import { signal } from "@preact/signals"
 import { fromResponse } from "../client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../client/promise/TaskServiceClient.ts"
-import type { Task } from "../client/promise/Types.ts"
+import type { Task, TaskPageBody, TaskStatus } from "../client/promise/Types.ts"
+import { config } from "./config.ts"
 import { renewed, session } from "./session.ts"
 
 /** Milliseconds of one attempt. */
@@ -67,35 +68,19 @@ export const readTask = async (
   return { task: await response.json(), etag: response.headers.get("etag") }
 }
 
-export interface ConsoleConfig {
-  readonly version: string
-  readonly audiences: ReadonlyArray<"users" | "operators">
-  readonly dev_login: boolean
-  /** Whether the service has schedules. */
-  readonly schedules: boolean
-  /** Whether the service has webhook endpoints. */
-  readonly endpoints: boolean
-  /** Whether the service counts usage. */
-  readonly usage: boolean
-  readonly limits: {
-    readonly max_active_tasks: number
-    readonly file_bytes: number
-    readonly formats: ReadonlyArray<string>
-  }
+/** The statuses of the newest tasks of a schedule, by their ids. */
+export const readStatuses = async (schedule: string, signal: AbortSignal): Promise<ReadonlyMap<string, TaskStatus>> => {
+  const response = await fetchAsUser(`/api/tasks?${new URLSearchParams({ schedule, per_page: "100" })}`, { signal })
+  if (!response.ok) throw fromResponse(response.status, await response.text(), response.headers)
+  const { data }: TaskPageBody = await response.json()
+  return new Map(data.map(({ status, uuid }) => [uuid, status]))
 }
 
-export const config = signal<ConsoleConfig>({
-  version: "",
-  audiences: [],
-  dev_login: false,
-  schedules: false,
-  endpoints: false,
-  usage: false,
-  limits: { max_active_tasks: 0, file_bytes: 0, formats: [] }
-})
+/** That of costs; empty until it is known. */
+export const currency = signal("")
 
-export const loadConfig = async () => {
-  const response = await fetch("/console/config.json")
-  if (!response.ok) throw new Error(`The service answered ${response.status}`)
-  config.value = await response.json()
+export const loadCurrency = async () => {
+  if (currency.value !== "") return
+  const { meta } = await client.usage.get({ step: "total" }).catch(() => ({ meta: undefined }))
+  currency.value = meta?.currency ?? ""
 }

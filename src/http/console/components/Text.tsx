@@ -2,6 +2,7 @@
 import { lexer, type Token, type Tokens } from "marked"
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
+import { config } from "../config.ts"
 import { addressOf, maxAddress } from "../links.ts"
 import { copy } from "../messages.ts"
 
@@ -39,6 +40,21 @@ const Link = ({ children, to }: { readonly to: string; readonly children: Compon
       <span class="host">{url.host || url.pathname}</span>
     </a>
   )
+}
+
+/** An image of an origin that the service allows. Only a click loads it: a model's text could carry data out in its address. */
+export const Image = ({ text, to }: { readonly text: string; readonly to: string }) => {
+  const [isShown, setShown] = useState(false)
+  const url = addressOf(to)
+  if (url === undefined || config.value.image_origins?.includes(url.origin) !== true) return <Link to={to}>{text}</Link>
+  return isShown
+    ? <img src={url.href} alt={text} referrerpolicy="no-referrer" loading="lazy" />
+    : (
+      <span class="image-offer">
+        <Link to={to}>{text}</Link>{" "}
+        <button type="button" class="button" onClick={() => setShown(true)}>Show the image</button>
+      </span>
+    )
 }
 
 const Code = ({ text }: { readonly text: string }) => (
@@ -151,7 +167,7 @@ const element = (token: Token, key: number, depth: number): ComponentChildren =>
     case "link":
       return <Link key={key} to={addressIn(token)}>{inside(token, depth)}</Link>
     case "image":
-      return <Link key={key} to={addressIn(token)}>{textOf(token) || "image"}</Link>
+      return <Image key={key} to={addressIn(token)} text={textOf(token) || "image"} />
     case "text":
       return <span key={key}>{inside(token, depth)}</span>
     case "escape":

@@ -1,9 +1,9 @@
 /** What operators did, and what calls of other services canceled and revoked. */
 import { shortId } from "../../components/Basics.tsx"
-import { ClearFilters, OlderPages, Select, useRows } from "../../components/Operators.tsx"
+import { Select, TextFilter } from "../../components/Filters.tsx"
+import { ClearFilters, OlderPages, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
-import { TextFilter } from "../../components/TextFilter.tsx"
 import { queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href, query } from "../../Router.ts"

@@ -1,11 +1,10 @@
 /** The screens of operators. */
-import { config } from "../../api.ts"
 import type { Screens } from "../../components/Parts.tsx"
+import { config } from "../../config.ts"
 import * as Router from "../../Router.ts"
 import { OpsUsage } from "../Usage.tsx"
 import { OpsAudit } from "./Audit.tsx"
 import { OpsBulk, OpsBulkList } from "./Bulk.tsx"
-import { OpsClocks } from "./Clocks.tsx"
 import { OpsCluster } from "./Cluster.tsx"
 import { OpsEndpoints } from "./Endpoints.tsx"
 import { OpsErrors } from "./Errors.tsx"
@@ -27,7 +26,9 @@ const endpointScreens: Screens = [
   [/^\/ops\/endpoints$/, () => <OpsEndpoints key={Router.query.value.toString()} />]
 ]
 
-const usageScreens: Screens = [[/^\/ops\/usage$/, () => <OpsUsage />]]
+const usageScreens: Screens = [
+  [/^\/ops\/usage$/, () => <OpsUsage key={Router.query.value.toString()} />]
+]
 
 export const screens: Screens = [
   [/^\/ops$/, () => <Overview />],
@@ -35,7 +36,6 @@ export const screens: Screens = [
   [/^\/ops\/tasks\/([^/]+)$/, (uuid) => <OpsTask key={uuid} uuid={uuid} />],
   [/^\/ops\/errors$/, () => <OpsErrors key={Router.query.value.toString()} />],
   [/^\/ops\/stuck$/, () => <OpsStuck />],
-  [/^\/ops\/clocks$/, () => <OpsClocks />],
   [/^\/ops\/webhooks$/, () => <OpsWebhooks key={Router.query.value.toString()} />],
   [/^\/ops\/queue$/, () => <OpsQueue />],
   [/^\/ops\/cluster$/, () => <OpsCluster />],
