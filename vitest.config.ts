@@ -53,13 +53,30 @@ const retry = process.env["CI"] === undefined ? 0 : 1
 
 /** Suites of what a user copies or installs: examples and clients. */
 const published = [
-  "test/integration/{ClientPackage,CoreAdapters,Cores,ExampleCores,Examples,PythonClient,TenMinutes}.test.ts",
+  "test/integration/{ClientPackage,CoreAdapters,Cores,ExampleCores,Examples,PythonClient,PythonCores,TenMinutes}.test.ts",
   "test/golden/EffectTypes.test.ts"
 ]
 
+const timeouts = { testTimeout: 60_000, hookTimeout: 60_000 }
+
+/** A project of suites that use Postgres and processes. */
+const processes = (name: string, include: ReadonlyArray<string>, more: object = {}) => ({
+  test: {
+    name,
+    retry,
+    include: [...include],
+    globalSetup: ["test/kit/globalSetup.ts"],
+    setupFiles: ["test/kit/failureLogs.ts"],
+    // Modules are loaded once per worker.
+    isolate: false,
+    ...timeouts,
+    ...more
+  }
+})
+
 /**
- * `unit` runs in memory under TestClock; `integration` runs on a real Postgres that `test/kit/globalSetup.ts` starts once, and so
- * do `slow`, `browser`, `published` and `long`, which are not part of `npm test`.
+ * `unit` runs in memory under TestClock; all others run on a real Postgres that `test/kit/globalSetup.ts` starts once for a run. `unit`
+ * and `integration` are `npm test`.
  */
 export default defineConfig({
   test: {
@@ -70,73 +87,18 @@ export default defineConfig({
           name: "unit",
           include: ["test/**/*.test.{ts,tsx}"],
           exclude: ["test/integration/**", ...long, ...published],
-          // Modules are loaded once per worker.
           isolate: false,
-          testTimeout: 60_000
+          ...timeouts
         }
       },
-      {
-        test: {
-          name: "integration",
-          retry,
-          include: ["test/integration/**/*.test.ts"],
-          exclude: [...long, ...slow, ...browser, ...published],
-          globalSetup: ["test/kit/globalSetup.ts"],
-          setupFiles: ["test/kit/failureLogs.ts"],
-          isolate: false,
-          testTimeout: 60_000,
-          hookTimeout: 60_000
-        }
-      },
-      {
-        test: {
-          name: "slow",
-          retry,
-          include: slow,
-          globalSetup: ["test/kit/globalSetup.ts"],
-          setupFiles: ["test/kit/failureLogs.ts"],
-          isolate: false,
-          testTimeout: 60_000,
-          hookTimeout: 60_000
-        }
-      },
-      {
-        test: {
-          name: "browser",
-          retry,
-          include: browser,
-          // A page shows what was done when it has been drawn, which other work may delay.
-          expect: { poll: { timeout: 15_000 } },
-          globalSetup: ["test/kit/globalSetup.ts"],
-          setupFiles: ["test/kit/failureLogs.ts"],
-          isolate: false,
-          testTimeout: 60_000,
-          hookTimeout: 60_000
-        }
-      },
-      {
-        test: {
-          name: "published",
-          retry,
-          include: published,
-          globalSetup: ["test/kit/globalSetup.ts"],
-          setupFiles: ["test/kit/failureLogs.ts"],
-          isolate: false,
-          testTimeout: 60_000,
-          hookTimeout: 60_000
-        }
-      },
-      {
-        test: {
-          name: "long",
-          include: long,
-          globalSetup: ["test/kit/globalSetup.ts"],
-          setupFiles: ["test/kit/failureLogs.ts"],
-          fileParallelism: false,
-          testTimeout: 60_000,
-          hookTimeout: 60_000
-        }
-      }
+      processes("integration", ["test/integration/**/*.test.ts"], {
+        exclude: [...long, ...slow, ...browser, ...published]
+      }),
+      processes("slow", slow),
+      // A page shows what was done when it has been drawn, which other work may delay.
+      processes("browser", browser, { expect: { poll: { timeout: 15_000 } } }),
+      processes("published", published),
+      processes("long", long, { retry: 0, isolate: true, fileParallelism: false })
     ]
   }
 })

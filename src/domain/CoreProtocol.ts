@@ -244,7 +244,7 @@ const finalTypes: ReadonlySet<string> = new Set(["interrupted", "completed", "fa
 /** Whether an event of this type is the last one of its run. */
 export const isFinal = (type: string | undefined): boolean => type !== undefined && finalTypes.has(type)
 
-/** What is known of an event that is refused. */
+/** The fields of an event that is refused, as far as they are known. */
 export interface RefusedEvent {
   readonly task_id: string | undefined
   readonly run_id: string | undefined

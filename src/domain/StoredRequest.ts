@@ -45,14 +45,14 @@ export const refersToOthers = (request: OpaqueJson): boolean => {
   return references.some((reference) => start.startsWith(reference))
 }
 
-/** What a task stores that repeats another one, with some fields replaced. */
+/** The stored request of a task that repeats another one, with some fields replaced. */
 export const repeat = (
   uuid: TaskId,
   stored: Fields,
   replaced: { readonly [field in keyof RunRequest]?: Writable | undefined }
 ): OpaqueJson => fromValue(stored.repeats === undefined ? { repeats: uuid, ...replaced } : { ...stored, ...replaced })
 
-/** What the request of `repeat` means. New turns replace the whole conversation. */
+/** The request that `repeat` stands for. New turns replace the whole conversation. */
 export const replace = (base: Fields, replaced: Fields): Fields => ({
   ...(replaced.turns === undefined ? base : Struct.omit(base, ["continues", "instructions"])),
   ...Struct.omit(replaced, ["repeats"])

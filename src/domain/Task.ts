@@ -23,7 +23,7 @@ export type TaskStatus = typeof TaskStatus.Type
 /** JSON that an extension reads from the turn of an event. It is stored with the event. */
 const report = Schema.optional(Schema.NullOr(Schema.String))
 
-/** Who canceled the task, in a short text of the caller; without it the user. */
+/** The author of the cancellation, in a short text of the caller; without it the user. */
 const actor = Schema.optional(Schema.String)
 
 /** Everything that can happen to a task after its creation. */

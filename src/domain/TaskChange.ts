@@ -26,7 +26,7 @@ export interface TaskChange {
     | undefined
   /** The reason of the stop request to the core; undefined when none is sent. */
   readonly stopReason: string | undefined
-  /** Who or what changed the task, where that was not the core: a short text that the caller of the change gives. */
+  /** The author of the change, unless it was the core: a short text of the caller. */
   readonly actor: string | null
 }
 

@@ -36,7 +36,7 @@ const hasPossibleHost = Schema.makeFilter(
   { expected: `a host of at most ${Limits.hostLength} characters` }
 )
 
-/** Where webhooks may be sent. */
+/** The addresses to which webhooks may be sent. */
 export const WebhookUrl = Schema.String.check(
   isAtMostCharacters(Limits.callbackUrlLength),
   isHttpUrl,
@@ -310,7 +310,7 @@ export const internalPriority = priorityUpTo(Limits.priority.highest)
 /** The same on behalf of a user, by an internal caller. */
 export const InternalCreateTaskBody = Schema.Struct({ ...CreateTaskBody.fields, priority: internalPriority })
 
-/** What a client of another protocol asks of the model. Only extensions add it, and a core may ignore it. */
+/** Wishes of a client of another protocol for the model. Only extensions add it, and a core may ignore it. */
 export const RunOptions = Schema.Struct({
   max_output_tokens: Schema.optional(Schema.Int),
   response_format: Schema.optional(JsonObject)
@@ -329,7 +329,7 @@ export const RunRequest = Schema.Struct({
 })
 export type RunRequest = typeof RunRequest.Type
 
-/** What the gateway itself keeps of a request. A rerun copies it. */
+/** The fields of a request that the gateway itself keeps. A rerun copies it. */
 export const KeptFields = Schema.Struct({
   assistantId: Schema.Int,
   callbackUrl: Schema.NullOr(Schema.String),

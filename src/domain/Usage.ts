@@ -21,7 +21,7 @@ export const Tokens = Schema.Struct({
 })
 export interface Tokens extends Schema.Schema.Type<typeof Tokens> {}
 
-/** What the core reported of a turn. Without usual numbers there are no tokens, and the turn is unmetered. */
+/** The core's report of a turn. Without usual numbers there are no tokens, and the turn is unmetered. */
 export const Reported = Schema.Struct({ model: Schema.NullOr(Schema.String), tokens: Schema.NullOr(Tokens) })
 export interface Reported extends Schema.Schema.Type<typeof Reported> {}
 
@@ -100,7 +100,7 @@ const combine = (one: Tokens, other: Tokens, by: (one: number, other: number) =>
   reasoning: by(one.reasoning, other.reasoning)
 })
 
-/** What was reported beyond what was booked: never less than nothing. */
+/** The tokens that were reported beyond those that were booked: never less than nothing. */
 export const difference = (reported: Tokens, booked: Tokens): Tokens =>
   combine(reported, booked, (now, before) => Math.max(0, now - before))
 

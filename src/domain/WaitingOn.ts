@@ -46,7 +46,7 @@ export const waitingOn = (task: Waiting, position = 1): WaitingOn | null => {
   }
 }
 
-/** What a client is told of a run in the queue. */
+/** The place of a run in the queue, in words for clients. */
 export const describeQueued = (position = 1): string => {
   if (position <= 1) return "Queued, next"
   return `Queued, ${position >= maxPosition ? "at least " : ""}${position - 1} before it`

@@ -1,13 +1,19 @@
-/** Divides the routes between two listeners: a public one, and one for INTERNAL_PORT. Both serve the health routes. */
+/**
+ * Divides the routes between two listeners: a public one, and one for INTERNAL_PORT. Both serve the health routes. The processes of `WORKERS`
+ * have another one each, with the internal routes for one another.
+ */
 import { Context, Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { path as rpcPath } from "./contract/rpc/Rpc.ts"
 import { type ExtensionRoutes, Extensions } from "./ExtensionRoutes.ts"
 
 /** The routes that the listener of a request serves. */
-export const Audience = Context.Reference<"all" | "public" | "internal">("async-task-service/http/Audience", {
-  defaultValue: () => "all"
-})
+export const Audience = Context.Reference<"all" | "public" | "internal" | "worker">(
+  "async-task-service/http/Audience",
+  {
+    defaultValue: () => "all"
+  }
+)
 
 /** Whether the listener serves a route, given by its path in the contract. */
 export const isServed = (
@@ -20,7 +26,7 @@ export const isServed = (
     return true
   }
   const isInternal = route === rpcPath || route.startsWith("/internal/")
-  return isInternal === (audience === "internal")
+  return isInternal === (audience !== "public")
 }
 
 const notFound = HttpServerResponse.empty({ status: 404 })

@@ -2,7 +2,7 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
-import { Deferred, Duration, Effect, Layer } from "effect"
+import { Deferred, Duration, Effect, Layer, Record, Redacted } from "effect"
 import { SqlRunnerStorage } from "effect/cluster"
 import { HttpRouter } from "effect/http"
 import * as Audience from "../http/Audience.ts"
@@ -11,6 +11,7 @@ import { DocumentedVersion } from "../http/Docs.ts"
 import { Extensions } from "../http/ExtensionRoutes.ts"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import { LiveTokens } from "../http/handlers/Live.ts"
+import { OtherMetrics } from "../http/handlers/Operations.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
 import { HomeLinks } from "../http/Home.ts"
 import { ReferenceText } from "../http/Llms.ts"
@@ -26,6 +27,7 @@ import {
   UserDataOfExtensions
 } from "../services/Extensions.ts"
 import { AssistantBackend } from "../services/files/AssistantBackend.ts"
+import * as Memory from "../services/limits/Memory.ts"
 import * as ClockSync from "../services/operations/ClockSync.ts"
 import { ClusterNodes } from "../services/operations/ClusterNodes.ts"
 import * as ClusterNodesSql from "../services/operations/ClusterNodesSql.ts"
@@ -73,6 +75,7 @@ import { DatabaseSockets } from "./postgres/DatabaseSockets.ts"
 import { parse as parseDatabaseUrl } from "./postgres/DatabaseUrl.ts"
 import * as EmbeddedPostgres from "./postgres/EmbeddedPostgres.ts"
 import { reference } from "./Reference.ts"
+import * as WorkerMetrics from "./telemetry/WorkerMetrics.ts"
 import { version } from "./Version.ts"
 import * as WebhookResolver from "./webhooks/WebhookResolver.ts"
 import * as WebhookTransport from "./webhooks/WebhookTransport.ts"
@@ -82,7 +85,10 @@ type TasksReady = Deferred.Deferred<Tasks["Service"]["report"]>
 
 /** Starts the embedded database, if there is no other, and examines it. */
 const openDatabase = Effect.fnUntraced(function*(config: AppConfig) {
-  const { cluster, dataDir, databaseDirectUrl, databaseUrl, isProduction } = config
+  const { cluster, dataDir, databaseDirectUrl, isProduction, worker } = config
+  const databaseUrl = worker?.databaseUrl == null
+    ? config.databaseUrl
+    : parseDatabaseUrl(Redacted.make(worker.databaseUrl))
   const options = { databaseDirectUrl, isClustered: cluster !== undefined, isProduction }
   if (databaseUrl !== undefined) return yield* Database.openWhenReachable({ databaseUrl, ...options })
   const { directory, url } = yield* EmbeddedPostgres.start(dataDir)
@@ -129,7 +135,7 @@ const layerClient = ({ direct, main }: Database.Database, { databaseConnections 
   })
 
 /** Shard locks are renewed on separate connections, so that load does not delay a renewal and cost a node its shards. */
-const layerOwnership = ({ direct, main }: Database.Database, { cluster, internalPort, port }: AppConfig) => {
+const layerOwnership = ({ direct, main }: Database.Database, { cluster, internalPort, port, worker }: AppConfig) => {
   if (cluster === undefined) return TaskOwnership.layerAlone
   const options = { ...Database.limited(direct), maxConnections: 2 }
   // With several hosts, the monitor of `main` knows the one that accepts writes.
@@ -138,7 +144,7 @@ const layerOwnership = ({ direct, main }: Database.Database, { cluster, internal
       Effect.map(DatabaseSockets, ({ openUnguarded }) => ClusterClient.layer({ ...options, stream: openUnguarded }))
     )
     : ClusterClient.layer(options)
-  return Cluster.layer(cluster, internalPort ?? port).pipe(Layer.provide(layerLocks))
+  return Cluster.layer(cluster, worker?.ownPort ?? internalPort ?? port).pipe(Layer.provide(layerLocks))
 }
 
 const layerOwnConnections = ({ main }: Database.Database) =>
@@ -275,6 +281,20 @@ const layerAuthorization = (config: AppConfig) =>
     RpcAuthorization.layer(config)
   )
 
+/** A worker has its part of the memory of the service, and shows the metrics of all. */
+const layerOfWorker = ({ internalTokens, worker }: AppConfig): Layer.Layer<never> => {
+  if (worker === undefined) return Layer.empty
+  const part = (bytes: number, least = 0) => Math.max(least, Math.floor(bytes / worker.count))
+  return Layer.mergeAll(
+    Layer.succeed(
+      Memory.Sizes,
+      Record.map(Memory.sizes, (size) => ({ ...size, total: part(size.total, size.perHolder) }))
+    ),
+    Layer.effect(Memory.LiveBytes, Effect.map(Memory.LiveBytes, (bytes) => part(bytes))),
+    Layer.succeed(OtherMetrics, WorkerMetrics.make(worker, internalTokens))
+  )
+}
+
 const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerSecrets = Layer.provide(Secrets.layer(config.encryptionKeys), NodeCrypto.layerAead)
   const layerCensus = config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated
@@ -329,7 +349,8 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       Layer.succeed(GaugeHooks, config.extensions.flatMap(({ gaugeHook = [] }) => gaugeHook)),
       Layer.succeed(LiveTokens, config.cluster === undefined ? [] : LiveKeys.tokensOf(config.encryptionKeys)),
       Layer.succeed(DocumentedVersion, version),
-      Layer.sync(ReferenceText, reference)
+      Layer.sync(ReferenceText, reference),
+      layerOfWorker(config)
     ])
   )
   const layerServed = layerRoutes.pipe(

@@ -8,7 +8,14 @@ export const hasCode = (error: unknown, code: string): boolean =>
   Predicate.hasProperty(error, "code") && error.code === code
 
 /** Failures whose own message is for the operator. */
-const readable = ["CommandFailed", "DatabaseUnusable", "EmbeddedPostgresError", "InvalidAssistants", "InvalidSettings"]
+const readable = [
+  "CommandFailed",
+  "DatabaseUnusable",
+  "EmbeddedPostgresError",
+  "InvalidAssistants",
+  "InvalidSettings",
+  "WorkerFailed"
+]
 
 /** `settings` names the ports of the service that can be changed. */
 export const cannotListen = (failure: unknown, settings = "PORT or INTERNAL_PORT") => {

@@ -1,4 +1,4 @@
-/** What decides a figure besides the code: the machine and the versions. */
+/** The machine and the versions, which decide a figure besides the code. */
 import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import { arch, cpus, loadavg, platform, release, totalmem } from "node:os"

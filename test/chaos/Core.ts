@@ -32,6 +32,10 @@ const opening = ({ number }: Plan, next: Event): ReadonlyArray<Event> =>
 export class Core extends ScriptedCore {
   recorder = new Recorder()
   readonly gates = new Map<string, Gate>()
+  /** The most runs that it may have at a time. */
+  limit = Infinity
+  /** The runs that it has. One whose end it reports has left: the report may arrive before its answer. */
+  readonly live = new Set<string>()
   readonly #begun = new Set<string>()
   /** The events earlier for each task, to be repeated. */
   readonly #reported = new Map<string, Array<{ readonly run: StartedRun; readonly event: Event }>>()
@@ -42,6 +46,7 @@ export class Core extends ScriptedCore {
   override onStop = (runId: string) => {
     // Some stop requests fail at the first attempt.
     if (happens(0.2)) return 503
+    this.live.delete(runId)
     this.recorder.stopped.add(runId)
     return 202
   }
@@ -75,6 +80,10 @@ export class Core extends ScriptedCore {
     if (response.destroyed) return 503
     if (!this.#begun.has(run.run_id)) {
       this.#begun.add(run.run_id)
+      this.live.add(run.run_id)
+      if (this.live.size > this.limit) {
+        this.recorder.broke("too many runs", run.run_id, `${this.live.size} of ${this.limit}`)
+      }
       void this.#work(run, plan, gate)
     }
     return 202
@@ -127,6 +136,7 @@ export class Core extends ScriptedCore {
 
   /** Reports an event until a node responds; returns whether the run continues. */
   async #report(run: StartedRun, event: Event) {
+    if (event.type === "completed" || event.type === "interrupted") this.live.delete(run.run_id)
     const earlier = this.#reported.get(run.task_id) ?? []
     if (!earlier.some((before) => before.event === event)) this.#reported.set(run.task_id, [...earlier, { run, event }])
     for (;;) {

@@ -10,6 +10,7 @@ export const promises = [
   "twice terminal",
   "wrong end",
   "over limit",
+  "too many runs",
   "stale write",
   "delivery",
   "stop",

@@ -2,11 +2,15 @@
 import { hold } from "./Held.ts"
 import { mix } from "./Mixed.ts"
 import { type Batch, stages } from "./Plan.ts"
+import { places, queue } from "./Queued.ts"
 import type { World } from "./World.ts"
 
-/** `mixed` holds no tasks: it is a load of all actions. */
-export const states = [...stages, "mixed"] as const
+/** `mixed` and `queued` hold no tasks: they are a load of all actions, and one beyond CORE_RUNS. */
+export const states = [...stages, "mixed", "queued"] as const
 export type State = typeof states[number]
 
 export const arrange = (world: World, state: State): Promise<Batch> =>
-  state === "mixed" ? mix(world) : hold(world, state)
+  state === "mixed" ? mix(world) : state === "queued" ? queue(world) : hold(world, state)
+
+/** The settings of the nodes. A held task keeps its place, so that only \`queued\` has a limit. */
+export const settingsOf = (state: State) => state === "queued" ? { CORE_RUNS: String(places) } : undefined

@@ -23,7 +23,7 @@ export interface World {
   readonly close: () => Promise<void>
 }
 
-export const makeWorld = async (size: number): Promise<World> => {
+export const makeWorld = async (size: number, more: Readonly<Record<string, string>> = {}): Promise<World> => {
   const database = await startPostgres()
   const core = await new Core().listen()
   const target = await new Target(core.gates).listen()
@@ -34,8 +34,10 @@ export const makeWorld = async (size: number): Promise<World> => {
     CORE_URL: core.url,
     WEBHOOK_ALLOW_PRIVATE: "true",
     WEBHOOK_TIMEOUT: "2 seconds",
-    LOG_LEVEL: "Warn"
+    LOG_LEVEL: "Warn",
+    ...more
   }
+  core.limit = Number(more["CORE_RUNS"] ?? Infinity)
   const nodes = await Promise.all(
     ports.map((port, index) => Node.make(`node ${index + 1}`, port, database.url, settings))
   )

@@ -17,11 +17,14 @@ const bounds: Partial<Readonly<Record<Fault, number>>> = {
   outage: 10
 }
 
+/** All places of the core are in use again. */
+const queued: Partial<Readonly<Record<Fault, number>>> = { kill: 5, freeze: 5, cut: 5, "lost-replies": 5 }
+
 /** An attempt counts as lost 5 s after its timeout of 2 s, and the next one begins up to 10.5 s later. */
 const secondAttempt = 17.5
 
 export const boundOf = ({ fault, nodes, state }: Outcome, calm: number) => {
   // No other node can replace a single node.
-  const bound = nodes === 1 ? general : bounds[fault] ?? general
+  const bound = nodes === 1 ? general : (state === "queued" ? queued[fault] : undefined) ?? bounds[fault] ?? general
   return bound + (state === "delivering" ? secondAttempt : calm)
 }

@@ -15,7 +15,7 @@ import { isKept, type Outcome, runCell } from "./cell.ts"
 import { seedChance } from "./chance.ts"
 import { type Fault, faults } from "./Faults.ts"
 import { stages } from "./Plan.ts"
-import { type State, states } from "./States.ts"
+import { settingsOf, type State, states } from "./States.ts"
 import { tableOf } from "./table.ts"
 import { makeWorld } from "./World.ts"
 
@@ -76,7 +76,7 @@ const seed = count("seed", values.seed, Number.MAX_SAFE_INTEGER)
 seedChance(seed)
 console.error(`seed ${seed}`)
 const chosenFaults: ReadonlyArray<Fault> = chosen("fault", faults, values.fault ?? faults)
-const chosenStates: ReadonlyArray<State> = chosen("state", states, values.state ?? stages)
+const chosenStates: ReadonlyArray<State> = chosen("state", states, values.state ?? [...stages, "queued"])
 if (values.write && (values.fault ?? values.state) !== undefined) wrong("--write takes the whole matrix")
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1))
@@ -91,9 +91,12 @@ const verdictOf = (outcome: Outcome) => isKept(outcome) ? isInTime(outcome) ? "k
 for (const fault of chosenFaults) {
   const world = await makeWorld(size)
   for (const state of chosenStates) {
-    const outcome = await runCell(world, fault, state, rounds, (round, seconds) => {
+    const settings = settingsOf(state)
+    const own = settings && await makeWorld(size, settings)
+    const outcome = await runCell(own ?? world, fault, state, rounds, (round, seconds) => {
       if (round % 10 === 0) console.error(`${fault}, ${state}: round ${round}, recovered in ${seconds.toFixed(2)} s`)
     })
+    await own?.close()
     outcomes.push(outcome)
     const { details, worstLateness, worstRecovery, ...rest } = outcome
     const verdict = verdictOf(outcome)

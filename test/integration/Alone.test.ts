@@ -198,7 +198,7 @@ describe("the core and the backend, each served alone", () => {
     assert.isFalse(call.isClosed)
 
     assert.strictEqual((await post(`${core.url}/runs/${id}/stop`, { reason: "no longer wanted" })).status, 202)
-    await eventually(async () => call.isClosed, (closed) => closed, 2000)
+    await eventually(async () => call.isClosed, (closed) => closed)
     const after = eventsOf(id).length
     assert.strictEqual((await post(`${core.url}/runs/${id}/stop`, { reason: "no longer wanted" })).status, 404)
     assert.strictEqual(eventsOf(id).length, after)

@@ -84,7 +84,7 @@ describe("nodes on one database", () => {
     await settled([first, other])
     await other.stop("SIGKILL")
     const counts = () => system.database.query<{ count: number }>(selectShardCounts)
-    const found = await eventually(counts, ([{ count } = { count: 0 }]) => count === 60, 2500)
+    const found = await eventually(counts, ([{ count } = { count: 0 }]) => count === 60, 3900)
     assert.deepStrictEqual(found, [{ count: 60 }])
   })
 
@@ -103,7 +103,7 @@ describe("nodes on one database", () => {
     await eventually(held, (count) => count < 60)
     assert.isTrue(await eventually(held, (count) => count === 60, 2000).then(() => false, () => true))
     clearInterval(alive)
-    await eventually(held, (count) => count === 60, 3500)
+    await eventually(held, (count) => count === 60)
   })
 
   it("reassign shards although the database is slow for one node", async () => {
@@ -127,7 +127,7 @@ describe("nodes on one database", () => {
     const other = await join()
     const { body } = await other.create(token, "Quick", { max_execution_time: 1 })
     await other.stop("SIGKILL")
-    const task = await first.until(token, body.uuid, "failed", 3000)
+    const task = await first.until(token, body.uuid, "failed", 3900)
     assert.strictEqual(task.body.error, "Task exceeded maximum execution time (1s)")
   })
 

@@ -1,28 +1,19 @@
 /** The example cores of agent SDKs, against a scripted model, with the service. */
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js"
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js"
-import { execFileSync, spawn } from "node:child_process"
 import * as path from "node:path"
-import { assert, describe, it, onTestFinished } from "vitest"
+import { afterAll, assert, describe, it } from "vitest"
 import { z } from "zod"
 import { conformance } from "../kit/conformance.ts"
+import { coreToken, startCore } from "../kit/cores/startCore.ts"
 import { openDatabase } from "../kit/databases.ts"
 import { LoopbackServer } from "../kit/LoopbackServer.ts"
 import { ModelMock } from "../kit/ModelMock.ts"
-import { eventually, freePort, internalToken, mint, Service } from "../kit/Service.ts"
+import { hasPython } from "../kit/python.ts"
+import { eventually, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 
-const root = path.resolve(import.meta.dirname, "../..")
-const coreToken = "token-of-the-core"
-
-const hasPython = (() => {
-  try {
-    execFileSync("python3", ["--version"])
-    return true
-  } catch {
-    return false
-  }
-})()
+const examples = path.resolve(import.meta.dirname, "../examples/cores")
 
 const call = (name: string, parameters: object) => ({ name, arguments: JSON.stringify(parameters) })
 const usage = { prompt_tokens: 10, completion_tokens: 5 }
@@ -58,31 +49,10 @@ const mcp = await use(
   }).listen()
 )
 
-const startCore = async (file: string) => {
-  const port = String(await freePort())
-  const child = spawn(
-    file.endsWith(".py") ? "python3" : process.execPath,
-    [path.join(root, "test/examples/cores", file)],
-    {
-      env: {
-        PATH: process.env["PATH"],
-        PYTHONPATH: path.join(root, "src/http/client/python"),
-        CORE_TOKEN: coreToken,
-        CORE_EVENT_TOKENS: internalToken,
-        PORT: port,
-        OPENAI_BASE_URL: mock.url,
-        OPENAI_API_KEY: "key",
-        OPENAI_MODEL: "model",
-        MCP_URL: mcp.url
-      },
-      stdio: ["ignore", "pipe", "inherit"]
-    }
-  )
-  onTestFinished(() => void child.kill("SIGKILL"))
-  let output = ""
-  child.stdout.on("data", (chunk) => output += chunk)
-  await eventually(() => Promise.resolve(output), (printed) => printed.includes("CORE_URL="), 30_000)
-  return `http://127.0.0.1:${port}`
+/** The URL of an example core with this model. */
+const start = async (file: string) => {
+  const model = { OPENAI_BASE_URL: mock.url, OPENAI_API_KEY: "key", OPENAI_MODEL: "model" }
+  return (await startCore(path.join(examples, file), { ...model, MCP_URL: mcp.url }, afterAll)).url
 }
 
 const approve = {
@@ -94,14 +64,15 @@ const approve = {
 
 const files = ["aiSdk.ts", "openaiAgents.ts", "langGraph.ts", "mcp.ts", "openai.py"]
 
-for (const file of files) {
-  describe.skipIf(file.endsWith(".py") && !hasPython)(`the example core ${file}`, () => {
+for (const file of files.filter((name) => hasPython || !name.endsWith(".py"))) {
+  describe(`the example core ${file}`, async () => {
+    const url = await start(file)
+    const database = await use(openDatabase())
+    const settings = { DATABASE_URL: database.url, CORE_URL: url, CORE_TOKEN: coreToken }
+    const service = await use(Service.start({ ...settings, ASSISTANT_BACKEND_URL: "none" }))
+    const token = await mint("author")
+
     it("answers, calls its own tool, lets the client answer one, and reports its usage", async () => {
-      const database = await use(openDatabase(), onTestFinished)
-      const url = await startCore(file)
-      const settings = { DATABASE_URL: database.url, CORE_URL: url, CORE_TOKEN: coreToken }
-      const service = await use(Service.start({ ...settings, ASSISTANT_BACKEND_URL: "none" }), onTestFinished)
-      const token = await mint("author")
       const textOf = async (uuid: string) => {
         const { body } = await service.until(token, uuid, "completed", 20_000)
         return body.turn
@@ -142,17 +113,12 @@ for (const file of files) {
     }, 60_000)
 
     it("conforms to the protocol", async () => {
-      const cases = await conformance(await startCore(file), coreToken)
+      const cases = await conformance(url, coreToken)
       assert.isAtLeast(cases.length, 10)
       assert.deepStrictEqual(cases.filter(({ outcome }) => outcome !== "passed"), [])
     }, 60_000)
 
     it("shows words as the model writes them", async () => {
-      const database = await use(openDatabase(), onTestFinished)
-      const url = await startCore(file)
-      const settings = { DATABASE_URL: database.url, CORE_URL: url, CORE_TOKEN: coreToken }
-      const service = await use(Service.start({ ...settings, ASSISTANT_BACKEND_URL: "none" }), onTestFinished)
-      const token = await mint("author")
       const { body: { uuid } } = await service.create(token, "slow")
       const partial = await eventually(
         async () => (await service.get(token, uuid)).body,

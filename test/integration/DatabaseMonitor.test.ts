@@ -33,7 +33,7 @@ const problemsOf = Effect.fnUntraced(function*(code: string, count: number, refu
     return refusals[found.length - 1] ?? refusals.at(-1) ?? "statement"
   })
   health = Context.get(yield* Layer.build(layerOf(urlOf(pooler))), StoreHealth)
-  yield* Effect.promise(() => eventually(async () => found, ({ length }) => length >= count, 5000))
+  yield* Effect.promise(() => eventually(async () => found, ({ length }) => length >= count))
   return found.slice(0, count)
 })
 
@@ -62,7 +62,7 @@ const unavailable = Effect.fnUntraced(function*(login: number) {
 /** Waits until a statement succeeds, on a new connection. */
 const untilReplaced = (sql: SqlClient.SqlClient) =>
   Effect.promise(() =>
-    eventually(() => Effect.runPromise(Effect.exit(sql`SELECT 3`)), (tried) => tried._tag === "Success", 5000)
+    eventually(() => Effect.runPromise(Effect.exit(sql`SELECT 3`)), (tried) => tried._tag === "Success")
   )
 
 const elapsed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -79,23 +79,16 @@ describe("the monitor of the database", () => {
       proxy.silence()
       const { exit, milliseconds } = yield* elapsed(sql`SELECT 2`)
       assert.strictEqual(exit._tag, "Failure")
-      assert.isBelow(milliseconds, 3000)
+      assert.isBelow(milliseconds, 4000)
       yield* untilReplaced(sql)
     }))
 
-  it.live("runs statements after an outage before the pool has logged in, slow ones too", () =>
+  it.live("runs statements two logins after an outage: one of the monitor, and one of the pool", () =>
     Effect.gen(function*() {
-      const { end, sql } = yield* unavailable(1500)
+      const { end, sql } = yield* unavailable(2500)
       end()
       const { milliseconds } = yield* elapsed(untilReplaced(sql))
-      assert.isBelow(milliseconds, 2 * 1500)
-      // More than the connection takes at once; the others wait for the pool.
-      const statements = Array.from({ length: 12 }, (_, index) =>
-        sql`SELECT pg_sleep(${index === 0 ? 2 : 0}), ${index}::int AS number`)
-      const numbers = (yield* Effect.all(statements, { concurrency: "unbounded" })).map(([row]) =>
-        row?.["number"]
-      )
-      assert.deepStrictEqual(numbers, [...statements.keys()])
+      assert.isBelow(milliseconds, 2000 + 2 * 2500)
     }))
 
   it.live.each([0, 1000])(
@@ -106,22 +99,9 @@ describe("the monitor of the database", () => {
         end()
         yield* untilReplaced(sql)
         yield* Effect.sleep(Duration.millis(login + 500))
-        yield* Effect.promise(() => eventually(async () => proxy.size, (size) => size === 2, 5000))
+        yield* Effect.promise(() => eventually(async () => proxy.size, (size) => size === 2))
       })
   )
-
-  it.live("gives its spare connection up for one of the pool when the database takes no more", () =>
-    Effect.gen(function*() {
-      const { end, proxy, sql } = yield* unavailable(500)
-      // For the monitor and the two of the pool.
-      proxy.maxConnections = 3
-      end()
-      // More than one connection takes at a time.
-      const statements = Effect.exit(Effect.all(Array.from({ length: 12 }, () => sql`SELECT pg_sleep(0.05)`), {
-        concurrency: "unbounded"
-      }))
-      yield* Effect.promise(() => eventually(() => Effect.runPromise(statements), Exit.isSuccess, 3000))
-    }))
 
   it.live("does not interrupt a slow statement while heartbeats succeed", () =>
     Effect.gen(function*() {
@@ -155,7 +135,7 @@ describe("the monitor of the database", () => {
         // Ends the connections that the first host has accepted.
         yield* Effect.exit(sql`SELECT pg_terminate_backend(pg_backend_pid())`)
         const { milliseconds } = yield* elapsed(untilReplaced(sql))
-        assert.isBelow(milliseconds, 2000)
+        assert.isBelow(milliseconds, 4000)
       })
   )
 
@@ -174,7 +154,7 @@ describe("the monitor of the database", () => {
       assert.strictEqual(problem(), "has no free connection")
       isFull = false
       yield* untilReplaced(sql)
-      yield* Effect.promise(() => eventually(async () => problem(), (found) => found === null, 2000))
+      yield* Effect.promise(() => eventually(async () => problem(), (found) => found === null, 4000))
     }))
 
   it.live("replaces connections that were cut while the server is up", () =>
@@ -246,7 +226,6 @@ describe("the monitor of the database", () => {
         open: openTo,
         openUnguarded: openTo,
         openTo,
-        guard: (socket: Socket) => socket,
         refuse: () => {},
         allow: () => {},
         patience: { observe: () => {}, roundTrip: () => 0, silence: () => 100 },
@@ -256,10 +235,9 @@ describe("the monitor of the database", () => {
       const { problem } = yield* DatabaseMonitor.monitor(
         options,
         sockets,
-        yield* AdmissionGate.make(1),
-        (_, open) => open
+        yield* AdmissionGate.make(1)
       )
-      yield* Effect.promise(() => eventually(async () => hasAnswered, (found) => found, 5000))
+      yield* Effect.promise(() => eventually(async () => hasAnswered, (found) => found))
       yield* Effect.sleep("500 millis")
       assert.isNull(problem())
     }))
@@ -323,7 +301,7 @@ describe("the monitor of the database", () => {
       const context = yield* Effect.provide(Layer.build(layerOf(urlOf(pooler))), Logger.layer([logger]))
       yield* Effect.flip(Context.get(context, SqlClient.SqlClient)`SELECT 1`)
       assert.strictEqual(Context.get(context, StoreHealth).problem(), "does not answer")
-      yield* Effect.promise(() => eventually(async () => lines, ({ length }) => length > 0, 3000))
+      yield* Effect.promise(() => eventually(async () => lines, ({ length }) => length > 0))
       const reason = "server login has been failing, try again later"
       assert.deepStrictEqual(lines, [[
         `The database answers, but statements fail: ${reason}. Their requests get 503`

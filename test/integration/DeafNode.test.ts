@@ -34,7 +34,7 @@ describe("a node", () => {
     const deaf = await eventually(() => readinessOf(service), ({ body }) => body.warnings !== undefined, 40_000)
     assert.deepInclude(deaf, { status: 200 })
     assert.deepStrictEqual(deaf.body.warnings, { notifications: problem })
-    assert.match(service.output, line)
+    await service.logged(line)
     assert.strictEqual(await gaugeOf(service), "0")
     const settings = {
       TASK_SERVICE_URL: service.url,

@@ -6,10 +6,9 @@ import { TaskService } from "../../src/http/client/EffectTaskClient.ts"
 import { TaskServiceClient } from "../../src/http/client/promise/TaskServiceClient.ts"
 import { complete, interrupt, report, type StartedRun, toolCall, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint } from "../kit/Service.ts"
-import { use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
-const system = await use(startSystem())
+const system = await sharedSystem()
 const { core, runOf, service } = system
 
 const question = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] } as const

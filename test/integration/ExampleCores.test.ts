@@ -1,25 +1,17 @@
 /** The example cores run tasks of the service. */
-import { execFileSync, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { text } from "node:stream/consumers"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { openDatabase } from "../kit/databases.ts"
+import { hasPython, python } from "../kit/python.ts"
 import { eventually, freePort, internalToken, mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 
 const examples = path.resolve(import.meta.dirname, "../examples")
 const coreToken = "token-of-the-core"
-
-const hasPython = () => {
-  try {
-    execFileSync("python3", ["--version"])
-    return true
-  } catch {
-    return false
-  }
-}
 
 const startCore = async (command: string, file: string, room = "100") => {
   const port = await freePort()
@@ -33,11 +25,11 @@ const startCore = async (command: string, file: string, room = "100") => {
   return `http://127.0.0.1:${port}`
 }
 
-const cores = { "core.ts": process.execPath, "core.py": "python3" }
+const cores = { "core.ts": process.execPath, "core.py": python }
 
 describe("an example core", () => {
   for (const [name, command] of Object.entries(cores)) {
-    it.skipIf(command === "python3" && !hasPython())(`${name} completes a task, also after tool results`, async () => {
+    it.skipIf(command === python && !hasPython)(`${name} completes a task, also after tool results`, async () => {
       const file = path.join(examples, name)
       assert.isAtMost(fs.readFileSync(file, "utf8").trimEnd().split("\n").length, 84)
       const database = await use(openDatabase(), onTestFinished)

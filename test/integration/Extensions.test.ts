@@ -135,7 +135,7 @@ describe("GET /api/tasks/{uuid}?wait=", () => {
     await interrupt(uuid)
     const seen = await Promise.all(answers)
     assert.deepStrictEqual(new Set(seen.map(({ body: { status } }) => status)), new Set(["interrupted"]))
-    assert.isBelow(performance.now() - started, 10_000)
+    assert.isBelow(performance.now() - started, 30_000)
     assert.strictEqual((await wait(service, token, uuid, 60)).body.status, "interrupted")
     await service.call("POST", `/api/tasks/${uuid}/cancel`, token)
     assert.strictEqual((await wait(service, token, uuid, 60)).body.status, "canceled")
@@ -171,7 +171,7 @@ describe("GET /api/tasks/{uuid}?wait=", () => {
     const answer = await waiting
     assert.strictEqual(answer.body.status, "processing")
     // Rows are compared every 5 s, so only a notification can be this fast.
-    assert.isBelow(performance.now() - started, 2000)
+    assert.isBelow(performance.now() - started, 4000)
 
     const held = wait(other, token, uuid, 60)
     await other.get(token, uuid)
@@ -179,7 +179,7 @@ describe("GET /api/tasks/{uuid}?wait=", () => {
     const released = await held
     assert.deepStrictEqual([released.status, released.body.status], [200, "processing"])
     await stopping
-    assert.isBelow(performance.now() - started, 10_000)
+    assert.isBelow(performance.now() - started, 30_000)
   })
 })
 

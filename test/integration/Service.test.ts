@@ -1,4 +1,5 @@
 import { assert, beforeAll, describe, it } from "vitest"
+import { resetStatements } from "../kit/databases.ts"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -135,7 +136,7 @@ describe("the cost of a task", () => {
 
   it("is at most 3 statements from create to completed", async () => {
     const count = 25
-    await system.database.query("SELECT pg_stat_statements_reset()")
+    await system.database.query(resetStatements)
     const tokens = await Promise.all(Array.from({ length: count }, (_, n) => mint(`cost-${n}`)))
     // Sequentially, because concurrent requests share statements.
     for (const token of tokens) {

@@ -2,12 +2,12 @@
 import { assert, describe, it, onTestFinished } from "vitest"
 import { startCluster } from "../kit/ClusterSystem.ts"
 import { openDatabase } from "../kit/databases.ts"
+import { pause } from "../kit/pause.ts"
 import { complete, report, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 
 const cli = "src/runtime/cli/Cli.ts"
-const pause = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000))
 
 const count = `SELECT status, count(*)::int AS count FROM tasks GROUP BY status`
 
@@ -21,7 +21,7 @@ describe("the built-in core, served alone and killed with 1,000 runs", () => {
     const backend = await use(Service.start(shared, await freePort(), only("backend"), "/healthz"), onTestFinished)
     const startCore = () =>
       Service.start(
-        { ...shared, ASSISTANT_BACKEND_URL: backend.url, PUBLIC_URL: publicUrl },
+        { ...shared, ASSISTANT_BACKEND_URL: backend.url, PUBLIC_URL: publicUrl, MODEL_RUNS: "1000" },
         port,
         only("core"),
         "/healthz"
@@ -81,7 +81,7 @@ describe("two nodes with a core that declares 10 s", () => {
     const silent = [await begin(system.service), await begin(other)]
     const living = [await begin(system.service), await begin(other)]
     for (let second = 0; second < 24; second += 4) {
-      await pause(4)
+      await pause(4000)
       for (const run of living) {
         const node = second % 8 === 0 ? system.service : other
         const { body, status } = await report(toNode(run, node), { type: "progress" })

@@ -2,10 +2,9 @@
 import { assert, describe, it } from "vitest"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
 import { mint } from "../kit/Service.ts"
-import { use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
-const system = await use(startSystem())
+const system = await sharedSystem()
 const { core, runOf, service } = system
 
 const create = async (sub: string) => {

@@ -1,33 +1,21 @@
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Latch, Layer, Option } from "effect"
-import { SecureRandom } from "effect/crypto"
+import { Duration, Effect, Exit, Fiber, Latch, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { fromText, OpaqueJson, toText } from "../../src/domain/json/OpaqueJson.ts"
 import { TaskEvent } from "../../src/domain/Task.ts"
 import { now } from "../../src/domain/Timestamp.ts"
-import { Changes } from "../../src/services/signals/Changes.ts"
-import * as RevocationRepositorySql from "../../src/services/store/revocations/RevocationRepositorySql.ts"
 import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
 import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import { WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
-import * as Database from "../kit/Database.ts"
+import { runQueueContract } from "../kit/RunQueueContract.ts"
 import { commit, contradicts, eventOf, makeTask, newRunId, stored } from "../kit/StoredTasks.ts"
 import { called, unlimited } from "../kit/StoredWebhooks.ts"
+import { layerSql } from "../kit/StoreLayers.ts"
 import { contract } from "../kit/TaskStoreContract.ts"
-import { layerFormats } from "../kit/WebhookStoreContract.ts"
 
-layer(
-  Layer.mergeAll(
-    Layer.mergeAll(TaskStoreSql.layer, RevocationRepositorySql.layer)
-      .pipe(
-        Layer.provide(layerFormats),
-        Layer.provideMerge(Database.layer),
-        Layer.provideMerge(Changes.layer)
-      ),
-    SecureRandom.layerWebCrypto
-  )
-)(
+layer(layerSql)("the queue on Postgres", runQueueContract)
+
+layer(layerSql)(
   "the stores on Postgres",
   (it) => {
     contract(it)

@@ -1,11 +1,13 @@
 /** The blocks of "Your agent in ten minutes", and of the page of cores, run as a reader would run them. */
-import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
+import { startCore } from "../kit/cores/startCore.ts"
 import { openDatabase } from "../kit/databases.ts"
 import { ModelMock } from "../kit/ModelMock.ts"
-import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { hasPython } from "../kit/python.ts"
+import { freePort, mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
@@ -37,20 +39,11 @@ assert.strictEqual(problemsOf([".client-package.js", installed]), "")
 fs.symlinkSync(path.join(root, "node_modules/jose"), path.join(folder, "node_modules/jose"))
 fs.writeFileSync(path.join(folder, "package.json"), "{\"type\": \"module\"}")
 
-const hasPython = spawnSync("python3", ["--version"]).status === 0
-
-/** Starts the program of a block, which prints where it listens. */
-const startCore = async (name: string, code: string, variables: Readonly<Record<string, string>>) => {
+/** Starts the program of a block. */
+const start = (name: string, code: string, variables: Readonly<Record<string, string>>) => {
   const file = path.join(folder, name)
   fs.writeFileSync(file, code)
-  const child = spawn(name.endsWith(".py") ? "python3" : process.execPath, [file], {
-    env: { PATH: process.env["PATH"], PYTHONPATH: path.join(root, "src/http/client/python"), ...variables },
-    stdio: ["ignore", "pipe", "inherit"]
-  })
-  onTestFinished(() => void child.kill("SIGKILL"))
-  let output = ""
-  child.stdout.on("data", (chunk) => output += chunk)
-  await eventually(() => Promise.resolve(output), (printed) => printed.includes("CORE_URL="))
+  return startCore(file, variables)
 }
 
 const textOf = async (service: Service, token: string, create: object) => {
@@ -89,7 +82,7 @@ describe("the README", () => {
       const started = await use(Service.start({ ...settings, CORE_URL: coreUrl }), onTestFinished)
       const printed = variablesOf(await started.logged(/CORE_EVENT_TOKENS=/), {})
       assert.sameMembers(Object.keys(variablesOf(core, {})), ["CORE_TOKEN", "CORE_EVENT_TOKENS"])
-      await startCore(name, block(language), { ...variablesOf(core, printed), PORT: port })
+      await start(name, block(language), { ...variablesOf(core, printed), PORT: port })
       assert.strictEqual(await textOf(started, await mint("reader"), question), "You said: Why?")
     })
   }
@@ -111,7 +104,7 @@ describe("the README", () => {
         FILES_DIR: path.join(folder, "files")
       })
     }
-    await startCore("core.ts", block("ts"), { ...variables, PORT: port })
+    await start("core.ts", block("ts"), { ...variables, PORT: port })
     const service = await use(Service.start(variables, publicPort), onTestFinished)
     const env = { PATH: process.env["PATH"], ...variables }
     const js = path.join(folder, "token.js")
@@ -137,7 +130,7 @@ describe("the page of cores", () => {
         const code = programs.find((one) => one.language === language)?.code ?? ""
         const tokens = { CORE_TOKEN: "token-of-the-core", CORE_EVENT_TOKENS: "token-of-its-events" }
         const port = String(await freePort())
-        await startCore(name, code, { ...tokens, PORT: port })
+        await start(name, code, { ...tokens, PORT: port })
         const database = await use(openDatabase(), onTestFinished)
         const settings = { DATABASE_URL: database.url, DATA_DIR: useDirectory(onTestFinished), ...tokens }
         const service = await use(Service.start({ ...settings, CORE_URL: `http://127.0.0.1:${port}` }), onTestFinished)

@@ -1,4 +1,5 @@
 /** Uploads that stream to the backend: its responses, backpressure, disconnects and timeouts. */
+import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import { assert, beforeEach, describe, it, onTestFinished } from "vitest"
@@ -127,11 +128,13 @@ describe("the backend's response", () => {
   })
 })
 
-/** Resident memory; zero if the system does not report it. */
+/** Resident memory. */
 const residentOf = (at: Service) =>
-  process.platform !== "linux"
-    ? 0
-    : Number(/VmRSS:\s+(\d+) kB/.exec(fs.readFileSync(`/proc/${at.process.pid}/status`, "utf8"))?.[1]) * 1024
+  1024 * Number(
+    process.platform === "linux"
+      ? /VmRSS:\s+(\d+) kB/.exec(fs.readFileSync(`/proc/${at.process.pid}/status`, "utf8"))?.[1]
+      : execFileSync("ps", ["-o", "rss=", "-p", String(at.process.pid)], { encoding: "utf8" })
+  )
 
 describe("the client and the backend of an upload", () => {
   it("a stalled backend stops the client, and the whole file arrives when it continues", async () => {

@@ -134,8 +134,8 @@ describe("a webhook", () => {
       /takes no body of this size. Raise the limit of its framework, and of the proxy in front of it, to 33 MiB/
     assert.strictEqual(attempts[0].error, "not_2xx")
     assert.match(attempts[0].hint, help)
-    assert.match(service.output, /webhook attempt 1: not_2xx 413\. /)
-    assert.match(service.output, help)
+    await service.logged(/webhook attempt 1: not_2xx 413\. /)
+    await service.logged(help)
     const reference = await (await fetch(`${service.url}/llms.txt`)).text()
     assert.match(reference, /may have up to 33 MiB/)
     const document = await (await fetch(`${service.url}/openapi.json`)).text()

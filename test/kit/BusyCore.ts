@@ -9,15 +9,17 @@ export class BusyCore extends ScriptedCore {
   /** The `Retry-After` of refusals. */
   retryAfter: string | undefined
   refusal = 429
-  /** What a run does at its end; it is completed by default. */
+  /** The end of a run; it is completed by default. */
   end: (run: StartedRun) => Promise<unknown> = (run) => complete(run)
 
   readonly live = new Set<string>()
   readonly ended = new Set<string>()
   /** Runs in the order in which they were taken. */
   readonly taken: Array<StartedRun> = []
-  /** `performance.now()` of each refusal. */
+  /** `performance.now()` of each refusal, of each run that was taken, and of each that has left its place. */
   readonly refusals: Array<number> = []
+  readonly takenAt: Array<number> = []
+  readonly leftAt: Array<number> = []
   most = 0
 
   constructor(room: number, takes: number) {
@@ -33,6 +35,7 @@ export class BusyCore extends ScriptedCore {
       if (this.live.has(run.run_id) || this.ended.has(run.run_id)) return 202
       this.live.add(run.run_id)
       this.taken.push(run)
+      this.takenAt.push(performance.now())
       this.most = Math.max(this.most, this.live.size)
       void this.work(run)
       return 202
@@ -53,8 +56,14 @@ export class BusyCore extends ScriptedCore {
     await new Promise((resolve) => setTimeout(resolve, this.takes))
     // The place is free before the event tells so. A run that has ended is not begun again.
     this.live.delete(run.run_id)
+    this.leftAt.push(performance.now())
     this.ended.add(run.run_id)
     await this.tell(() => this.end(run))
+  }
+
+  /** Milliseconds for which each place was free, of so many places that runs waited for. */
+  freeTimes(places: number) {
+    return this.takenAt.slice(places).map((at, index) => at - this.leftAt[index]!)
   }
 
   /** Interrupts a first run, and completes a resumed one. */

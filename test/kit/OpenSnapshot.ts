@@ -46,7 +46,7 @@ const past = "now() - interval '10 seconds'"
 export interface Queue<Stores> {
   /** Inserts due rows. */
   readonly add: (count: number, due: string) => string
-  /** What happens to rows until they have left the queue. */
+  /** The changes of rows until they have left the queue. */
   readonly leave: ReadonlyArray<string>
   readonly claim: (at: Timestamp, from: Timestamp) => Effect.Effect<unknown, unknown, Stores>
 }

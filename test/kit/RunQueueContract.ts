@@ -1,4 +1,4 @@
-/** What every queue of runs does. */
+/** The contract of queues of runs, on memory and on Postgres. */
 import { assert, type Vitest } from "@effect/vitest"
 import { Array as Arr, Effect } from "effect"
 import type { SecureRandom } from "effect/crypto"
@@ -28,7 +28,7 @@ const put = Effect.fnUntraced(function*(
   return { ...task, room }
 })
 
-const admit = Effect.fnUntraced(function*(most: number, more: object = {}) {
+export const admit = Effect.fnUntraced(function*(most: number, more: object = {}) {
   const queue = yield* RunQueue
   return yield* queue.admit({
     at: yield* now,
@@ -61,6 +61,19 @@ const later = (at: Timestamp, seconds: number) => plus(at, `${seconds} seconds`)
 export const runQueueContract = (
   it: Vitest.MethodsNonLive<TaskWrites | TaskReads | RunQueue | SecureRandom.SecureRandom>
 ) => {
+  // It comes first, while the store has no other runs.
+  it.effect("never exceeds the limit of all runs, and uses all of it", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const limits = { runs: 2, runsPerAssistant: null }
+      const tasks = yield* Effect.forEach([1, 2, 3, 4], () => put({}, { limits }))
+      assert.deepStrictEqual(tasks.map(({ room }) => room), ["held", "held", "waiting", "waiting"])
+      assert.deepStrictEqual(ids((yield* admit(10, { limits })).heads), [])
+      yield* writes.commit(tasks[0]!.uuid, TaskEvent.cases.Withdrawn.make({ reason: "x" }), yield* now)
+      assert.deepStrictEqual(ids((yield* admit(10, { limits })).heads), [tasks[2]!.uuid])
+      assert.deepStrictEqual(yield* drain(), [tasks[3]!.uuid])
+    }))
+
   it.effect("admits a run once, and leaves none without its task", () =>
     Effect.gen(function*() {
       const queue = yield* RunQueue

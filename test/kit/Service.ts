@@ -43,21 +43,24 @@ export const freePort = async (): Promise<number> => {
   return port
 }
 
-/** Polls until the result satisfies `until`; fails after `timeout` milliseconds. */
+/**
+ * Polls until the result satisfies `until`; fails after `timeout` milliseconds, which only a fault needs. The pauses grow, so that a long
+ * wait does not load the machine.
+ */
 export const eventually = async <A>(
   poll: () => Promise<A>,
   until: (answer: A) => boolean,
-  timeout = 10_000,
-  interval = 20
+  timeout = 30_000,
+  longestPause = 100
 ): Promise<A> => {
   const end = performance.now() + timeout
-  for (;;) {
+  for (let length = 5;; length = Math.min(1.3 * length, longestPause)) {
     const answer = await poll()
     if (until(answer)) return answer
     if (performance.now() > end) {
       throw new Error(`not within ${timeout} ms; last: ${JSON.stringify(answer)?.slice(0, 2000)}`)
     }
-    await new Promise((resolve) => setTimeout(resolve, interval))
+    await pause(length)
   }
 }
 
@@ -137,8 +140,12 @@ export class Service {
     await eventually(isReady, (ready) => ready || child.exitCode !== null, timeout, startPoll).catch((error) => {
       throw new Error(`${error.message}:\n${service.output}`)
     })
-    if (child.exitCode !== null) throw new Error(`exited with ${child.exitCode}:\n${service.output}`)
-    return service
+    if (child.exitCode === null) return service
+    // Somebody else has taken the port since it was found free.
+    const isTaken = port === undefined &&
+      service.output.includes(`EADDRINUSE: address already in use 127.0.0.1:${chosen}`)
+    if (isTaken) return Service.start(settings, undefined, main, readiness, timeout)
+    throw new Error(`exited with ${child.exitCode}:\n${service.output}`)
   }
 
   /** Waits until a line is in the output: a response can arrive sooner than what was logged before it. */

@@ -2,6 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
+import { Client } from "pg"
 import { inject } from "vitest"
 import { makeDatabase, pooledUrl, template } from "./Database.ts"
 
@@ -11,9 +12,15 @@ export interface OpenDatabase {
   readonly directUrl: string
   /** Runs one statement and returns its rows. */
   readonly query: <Row extends object>(statement: string) => Promise<ReadonlyArray<Row>>
+  /** Runs one statement in a transaction of its own session, which keeps its locks until the returned function ends it. */
+  readonly hold: (statement: string) => Promise<() => Promise<void>>
   /** Drops it. */
   readonly close: () => Promise<void>
 }
+
+/** Forgets the statements of this database; other suites count those of theirs. */
+export const resetStatements =
+  "SELECT pg_stat_statements_reset(0, (SELECT oid FROM pg_database WHERE datname = current_database()), 0)"
 
 const open = async (base: string, copyOf?: string): Promise<OpenDatabase> => {
   const scope = Scope.makeUnsafe()
@@ -27,6 +34,18 @@ const open = async (base: string, copyOf?: string): Promise<OpenDatabase> => {
     url: Redacted.value(base === inject("postgresUrl") ? pooledUrl(url) : url),
     directUrl: Redacted.value(url),
     query: <Row extends object>(statement: string) => Effect.runPromise(sql.unsafe<Row>(statement)),
+    hold: async (statement) => {
+      const session = new Client(Redacted.value(url))
+      // The database is dropped with the sessions of a failed test.
+      session.on("error", () => {})
+      await session.connect()
+      await session.query("BEGIN")
+      await session.query(statement)
+      return async () => {
+        await session.query("ROLLBACK")
+        await session.end()
+      }
+    },
     close: () => Effect.runPromise(Scope.close(scope, Exit.void))
   }
 }

@@ -59,7 +59,7 @@ const makeTemplate = Effect.fnUntraced(
   Effect.provide(Reactivity.layer)
 )
 
-const setup = async ({ provide }: TestProject) => {
+const start = async () => {
   // Inherited by the workers, which start after this.
   process.env["TEST_SERVICE"] ??= buildService()
   const scope = Scope.makeUnsafe()
@@ -72,20 +72,37 @@ const setup = async ({ provide }: TestProject) => {
   const timeouts = isPooled ? ["statement_timeout=10s", "lock_timeout=5s"] : []
   // No suite crashes this server: what is not synchronized to the disk costs it half as many writes.
   const isForgetful = ["fsync=off", "full_page_writes=off", "max_wal_size=4GB"]
-  const settings = ["shared_preload_libraries=pg_stat_statements", ...timeouts, ...isForgetful]
+  // Each database has statements of its own; beyond the maximum, counts of others are forgotten.
+  const statistics = ["shared_preload_libraries=pg_stat_statements", "pg_stat_statements.max=50000"]
+  // Each node may use thirteen, and suites of several nodes run at once.
+  const settings = ["max_connections=500", ...statistics, ...timeouts, ...isForgetful]
   const { url } = await Effect.runPromise(
     Scope.provide(EmbeddedPostgres.start(directory, settings, process.env["POSTGRES_BINARIES"]), scope)
   )
   await Effect.runPromise(makeTemplate(url))
   const pooler = isPooled ? await startPgBouncer(Redacted.value(url), "transaction") : undefined
-  provide("postgresUrl", Redacted.value(url))
-  provide("poolerUrl", pooler?.url)
-  return async () => {
-    for (const pid of fs.readFileSync(shared, "utf8").split("\n").filter(Boolean)) endGroup(Number(pid))
-    await pooler?.close()
-    await Effect.runPromise(Scope.close(scope, Exit.void))
-    removeDirectory(directory)
+  return {
+    postgresUrl: Redacted.value(url),
+    poolerUrl: pooler?.url,
+    close: async () => {
+      for (const pid of fs.readFileSync(shared, "utf8").split("\n").filter(Boolean)) endGroup(Number(pid))
+      await pooler?.close()
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      removeDirectory(directory)
+    }
   }
 }
 
-export default setup
+/** Of a run: each of its projects loads this module and calls it. */
+const run: { users: number; started?: ReturnType<typeof start> } =
+  (globalThis as Record<symbol, typeof run | undefined>)[Symbol.for("async-task-service/test/run")] ??= { users: 0 }
+
+export default async ({ provide }: TestProject) => {
+  run.users++
+  const { close, poolerUrl, postgresUrl } = await (run.started ??= start())
+  provide("postgresUrl", postgresUrl)
+  provide("poolerUrl", poolerUrl)
+  return async () => {
+    if (--run.users === 0) await close()
+  }
+}

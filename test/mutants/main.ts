@@ -9,7 +9,9 @@ import * as path from "node:path"
 import { type Mutant, mutants } from "./mutants.ts"
 
 /** Suites that start no service, for which none is bundled. */
-const inProcess = new Set(["test/integration/TaskStoreSql.test.ts", "test/integration/CommitBatches.test.ts"])
+const inProcess = new Set(
+  ["TaskStoreSql", "CommitBatches", "RunQueueSql"].map((name) => `test/integration/${name}.test.ts`)
+)
 
 const root = path.resolve(import.meta.dirname, "../..")
 

@@ -15,6 +15,7 @@ const kit = (title: string) => ["unit", "test/Spec.test.ts", title] as const
 const node = (title: string) => ["integration", "test/integration/Spec.test.ts", title] as const
 const store = (title: string) => ["integration", "test/integration/TaskStoreSql.test.ts", title] as const
 const nodes = (title: string) => ["integration", "test/integration/CommitBatches.test.ts", title] as const
+const queue = (title: string) => ["integration", "test/integration/RunQueueSql.test.ts", title] as const
 const unit = (file: string) => ["unit", `test/${file}`] as const
 const integration = (file: string, title?: string) =>
   title === undefined
@@ -159,6 +160,62 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "    AND t.acceptance_deadline_at IS NULL AND t.room",
       "    AND t.room",
       store("acceptance clock")
+    ],
+    [
+      "a run that goes back into the queue keeps its acceptance clock",
+      "SET room = 'waiting', acceptance_deadline_at = NULL,",
+      "SET room = 'waiting',",
+      queue("puts runs back")
+    ],
+    [
+      "a user's new run comes before the users that wait",
+      "1 + (SELECT max(w.ticket) FROM waiting_runs w WHERE w.sub = p_sub[n] AND w.class = p_class[n])",
+      "0",
+      queue("take turns")
+    ],
+    [
+      "one run more than CORE_RUNS is admitted",
+      "free := least(free, p_core_runs - total);",
+      "free := least(free, p_core_runs - total + 1);",
+      queue("limit of all runs")
+    ],
+    [
+      "a new task takes one place more than CORE_RUNS",
+      "IF total >= p_core_runs OR own >= most THEN",
+      "IF total > p_core_runs OR own >= most THEN",
+      queue("limit of all runs")
+    ],
+    [
+      "a paused assistant gets new runs",
+      "coalesce(array_agg(assistant_id) FILTER (WHERE is_paused), '{}')",
+      "'{}'",
+      queue("operators set")
+    ],
+    [
+      "new runs come before resumed ones",
+      "WHEN class = ${resumedClass} THEN 1000000",
+      "WHEN class = ${resumedClass} THEN -1",
+      queue("resumed runs first")
+    ],
+    [
+      "a low priority starves",
+      "ELSE greatest(0, floor(extract(epoch",
+      "ELSE 0 * greatest(0, floor(extract(epoch",
+      queue("lets none starve")
+    ]
+  ],
+  "src/services/queue/CoreBusy.ts": [
+    [
+      "a core without room gets more runs than it has taken",
+      "if (!isFitting) return undefined",
+      "",
+      integration("Queue.test.ts", "of 4 is kept at 4")
+    ],
+    [
+      "Retry-After of the core does not count",
+      "Duration.max(own, Duration.min(retryAfter, longestRetryAfter))",
+      "own",
+      integration("Queue.test.ts", "before its Retry-After")
     ]
   ],
   "src/services/store/tasks/TaskWritesSql.ts": [
@@ -318,6 +375,50 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "Math.min(declared * 2 ** handOvers, maxPause)",
       "Math.min(declared, maxPause)",
       unit("services/actors/SilentRuns.test.ts")
+    ]
+  ],
+  "src/services/queue/CoreBusy.ts": [
+    [
+      "a core without room is probed each second",
+      "2 ** refusals",
+      "1",
+      unit("services/queue/CoreBusy.test.ts")
+    ],
+    [
+      "a Retry-After of a day holds the queue for a day",
+      "Duration.min(retryAfter ?? Duration.zero, longestRetryAfter)",
+      "retryAfter ?? Duration.zero",
+      unit("services/queue/CoreBusy.test.ts")
+    ]
+  ],
+  "src/services/actors/Admissions.ts": [
+    [
+      "an admission spins on rows that are locked",
+      "heads.length === 0 ? retryPause : Duration.zero",
+      "Duration.zero",
+      unit("services/actors/Admissions.test.ts")
+    ]
+  ],
+  "src/services/actors/Dispatch.ts": [
+    [
+      "thousands of long requests wait in memory",
+      "(!isAtOnce && !isKept(run.request))",
+      "false",
+      unit("services/actors/DispatchLanes.test.ts")
+    ],
+    [
+      "new runs wait behind recovered ones",
+      `status === "pending" ? "recoveredPending" : "recovered"`,
+      `status === "pending" ? "new" : "recovered"`,
+      unit("services/actors/Recovery.test.ts")
+    ]
+  ],
+  "src/services/usage/UsageSql.ts": [
+    [
+      "the wait in the queue is the time of a core",
+      "next_at - coalesce(started_at, occurred_at)",
+      "next_at - occurred_at",
+      integration("usage/UsageSql.test.ts", "wait in the queue")
     ]
   ],
   "src/services/actors/Decision.ts": [

@@ -1,6 +1,7 @@
 /**
  * Builds the image with docker or buildah, if there is one, and carries out the Containerfile without an engine: each stage is a folder. Then runs the image's own command as core, backend
- * and service, as its user and with no environment but its own, and has a task done. `node test/package/image.ts`; `NODE_IMAGE` names another base image.
+ * and service, as its user and with no environment but its own, and has a task done; at last the same with the demo's image alone. `node test/package/image.ts`; `NODE_IMAGE` names another
+ * base image.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
@@ -19,7 +20,7 @@ const say = (what: string, result: string) => console.log(`${what.padEnd(28)} ${
 
 class Stage {
   readonly directory = fs.mkdtempSync(path.join(folder, "stage-"))
-  readonly env: Record<string, string> = { PATH: `${this.directory}/usr/local/bin:/usr/bin:/bin` }
+  env: Record<string, string> = { PATH: `${this.directory}/usr/local/bin:/usr/bin:/bin` }
   workdir = "/"
   user: number | undefined
   healthcheck: ReadonlyArray<string> = []
@@ -32,6 +33,15 @@ class Stage {
     fs.mkdirSync(`${this.directory}/usr/local/bin`, { recursive: true })
     fs.copyFileSync(process.execPath, `${this.directory}/usr/local/bin/node`)
     fs.mkdirSync(`${this.directory}/usr/local/lib/node_modules/npm`, { recursive: true })
+  }
+
+  /** This stage as the begin of another one. */
+  continued() {
+    const next = Object.assign(new Stage(), this, { directory: fs.mkdtempSync(path.join(folder, "stage-")) })
+    fs.cpSync(this.directory, next.directory, { recursive: true, verbatimSymlinks: true })
+    fs.chmodSync(next.directory, 0o755)
+    next.env = { ...this.env, PATH: `${next.directory}/usr/local/bin:/usr/bin:/bin` }
+    return next
   }
 
   inside(address: string) {
@@ -80,8 +90,9 @@ class Stage {
   }
 }
 
+const stages = new Map<string, Stage>()
+
 const build = () => {
-  const stages = new Map<string, Stage>()
   const args: Record<string, string> = {}
   let stage!: Stage
   for (const { keyword, text } of instructionsOf()) {
@@ -93,7 +104,7 @@ const build = () => {
         break
       }
       case "FROM": {
-        stage = new Stage()
+        stage = stages.get(text.split(" ")[0]!)?.continued() ?? new Stage()
         stages.set(/ AS (\w+)$/.exec(text)?.[1] ?? "", stage)
         break
       }
@@ -164,6 +175,10 @@ say("the image, beside its base", `${size} MB`)
 if (fs.existsSync(image.inside("node_modules"))) throw new Error("the bundle needs no node_modules")
 if (fs.existsSync(image.inside("/usr/local/lib/node_modules"))) throw new Error("the image contains npm")
 
+if (fs.existsSync(image.inside("dist/node_modules"))) {
+  throw new Error("the service's image contains the demo's Postgres")
+}
+
 const database = await startPostgres()
 const data = path.join(folder, "data")
 fs.mkdirSync(data)
@@ -184,7 +199,7 @@ const shared = {
   JWT_SECRET: jwtSecret,
   PUBLIC_URL: url(internalPort)
 }
-const containers: ReadonlyArray<ChildProcess> = [
+const containers: Array<ChildProcess> = [
   image.start({ ...shared, PORT: String(backendPort), DATA_DIR: data }, ["serve", "--only", "backend"]),
   image.start({ ...shared, PORT: String(corePort), ASSISTANT_BACKEND_URL: url(backendPort) }, [
     "serve",
@@ -206,27 +221,33 @@ const containers: ReadonlyArray<ChildProcess> = [
   })
 ]
 const service = containers.at(-1)!
-try {
-  const startedAt = performance.now()
-  const isOk = (address: string) => fetch(address).then(({ ok }) => ok, () => false)
-  await eventually(() => isOk(`${url(port)}/readyz`), (ready) => ready, 30_000)
-  say("ready after", `${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
-  for (const other of [corePort, backendPort]) {
-    await eventually(() => isOk(`${url(other)}/healthz`), (healthy) => healthy, 30_000)
-  }
+const isOk = (address: string) => fetch(address).then(({ ok }) => ok, () => false)
 
+/** Creates a task and waits for its result. */
+const complete = async (at: number) => {
   const authorization = `Bearer ${await mint("image")}`
-  const created = await fetch(`${url(port)}/api/tasks`, {
+  const created = await fetch(`${url(at)}/api/tasks`, {
     method: "POST",
     headers: { authorization, "content-type": "application/json" },
     body: JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "What is 6 * 7?" }] })
   })
   const { uuid } = await created.json() as { readonly uuid: string }
   const task = await eventually(
-    () => fetch(`${url(port)}/api/tasks/${uuid}`, { headers: { authorization } }).then((answer) => answer.text()),
+    () => fetch(`${url(at)}/api/tasks/${uuid}`, { headers: { authorization } }).then((answer) => answer.text()),
     (text) => text.includes(`"status":"completed"`)
   )
   if (!task.includes("42")) throw new Error(`a wrong answer: ${task}`)
+}
+
+try {
+  const startedAt = performance.now()
+  await eventually(() => isOk(`${url(port)}/readyz`), (ready) => ready, 30_000)
+  say("ready after", `${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
+  for (const other of [corePort, backendPort]) {
+    await eventually(() => isOk(`${url(other)}/healthz`), (healthy) => healthy, 30_000)
+  }
+
+  await complete(port)
   say("a task", "completed")
 
   const [program = "", ...args] = image.healthcheck
@@ -240,6 +261,21 @@ try {
   const { status: readiness } = await fetch(`${url(port)}/readyz`)
   if (drained !== 0 || readiness !== 503) throw new Error(`drained with ${drained}, and then ready with ${readiness}`)
   say("the command nodes drain", "takes it out of /readyz")
+
+  // Postgres wants a user with a name, which 10001 has in the image and not here.
+  const demo = stages.get("demo")!
+  demo.user = 65_534
+  const demoPort = await freePort()
+  const home = path.join(folder, "demo")
+  fs.mkdirSync(home)
+  if (process.getuid?.() === 0) fs.chownSync(home, demo.user, demo.user)
+  const begun = performance.now()
+  const alone = demo.start({ HOST: "127.0.0.1", PORT: String(demoPort), DATA_DIR: home, JWT_SECRET: jwtSecret })
+  containers.push(alone)
+  await eventually(() => isOk(`${url(demoPort)}/readyz`), (ready) => ready, 60_000)
+  await complete(demoPort)
+  const demoSize = execFileSync("du", ["-sm", demo.inside(".")], { encoding: "utf8" }).split("\t")[0]
+  say("the demo alone", `${demoSize} MB, a task after ${((performance.now() - begun) / 1000).toFixed(1)} s`)
 } finally {
   const stoppedAt = performance.now()
   for (const container of containers) container.kill("SIGTERM")

@@ -227,7 +227,7 @@ const checkLost = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<
   }
 })
 
-/** What waits is in the queue, no limit is exceeded, and no room is left while a run waits. */
+/** Every run that waits is in the queue, no limit is exceeded, and no room is left while a run waits. */
 const checkQueue = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
   const { calmSince, coreRoom, coreRuns = Infinity, faults, recorder, sweepInterval, tables } = world
   const waiting = live.filter(({ room }) => room === "waiting")

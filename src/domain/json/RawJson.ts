@@ -201,7 +201,7 @@ const valueOf = (found: Found, source: Source): unknown => {
     exceed(source, shape.maxItems, kind === Kind.object ? "pairs" : "items")
     return placeholder(kind)
   }
-  // What was found inside a raw object is for whoever has the finds.
+  // Finds inside a raw object belong to the caller that collects them.
   if (kind === Kind.object && shape.entersObject && !shape.isRaw) {
     return shape.pairs === undefined ? fieldsOf(found, source) : pairsOf(found, source)
   }

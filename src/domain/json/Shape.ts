@@ -113,7 +113,7 @@ const isLeaf = (shape: Shape) => !shape.entersObject && !shape.entersArray
 const either = (one: Shape | undefined, other: Shape | undefined) =>
   one === undefined || other === undefined ? one ?? other : merge(one, other)
 
-/** What either of two shapes wants. A leaf that one of them passes on is raw for both. */
+/** The leaves of either of two shapes. A leaf that one of them passes on is raw for both. */
 export const merge = (one: Shape, other: Shape): Shape => {
   if (one === other) return one
   if (isLeaf(one) && isLeaf(other)) return one.isRaw ? one : other

@@ -82,7 +82,7 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 /** The text of valid UTF-8. */
 export const textOf = (bytes: Uint8Array, from: number, to: number): string => decoder.decode(bytes.subarray(from, to))
 
-/** What a letter behind a backslash stands for. */
+/** The character of a letter behind a backslash. */
 const escaped = new Uint8Array(256)
 for (const byte of bytesOf(`"\\/bfnrt`)) escaped[byte] = JSON.parse(`"\\${String.fromCharCode(byte)}"`).charCodeAt(0)
 

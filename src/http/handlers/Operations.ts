@@ -1,11 +1,12 @@
 /** The endpoints for who watches a node: its health and its metrics. */
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { PrometheusMetrics } from "effect/observability"
 import { isFailing, Readiness } from "../../services/operations/Readiness.ts"
 import { TaskCensus } from "../../services/operations/TaskCensus.ts"
 import { prometheusName } from "../../services/telemetry/Metrics.ts"
+import { Audience } from "../Audience.ts"
 import { Api } from "../contract/Api.ts"
 
 const alive = HttpServerResponse.jsonUnsafe({ status: "ok" })
@@ -38,6 +39,12 @@ export const layerHealth = HttpRouter.use((router) =>
   })
 )
 
+/** Adds the metrics of the other processes that serve the same port, if there are some. */
+export const OtherMetrics = Context.Reference<(own: string) => Effect.Effect<string>>(
+  "async-task-service/http/handlers/Operations/OtherMetrics",
+  { defaultValue: () => Effect.succeed }
+)
+
 /** Prometheus's text format. */
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -46,10 +53,13 @@ export const layerMetrics = HttpApiBuilder.group(
   "operations",
   Effect.fn(function*(handlers) {
     const census = yield* TaskCensus
+    const addOthers = yield* OtherMetrics
+    const own = Effect.andThen(census.refresh, PrometheusMetrics.format({ metricNameMapper: prometheusName }))
     return handlers.handleRaw("metrics", () =>
-      Effect.map(
-        Effect.andThen(census.refresh, PrometheusMetrics.format({ metricNameMapper: prometheusName })),
-        (text) => HttpServerResponse.text(text, { contentType })
-      ))
+      Effect.gen(function*() {
+        const text = yield* own
+        const isForAnother = (yield* Audience) === "worker"
+        return HttpServerResponse.text(isForAnother ? text : yield* addOthers(text), { contentType })
+      }))
   })
 ).pipe(Layer.provide(TaskCensus.layer))

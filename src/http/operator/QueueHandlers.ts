@@ -64,7 +64,7 @@ export const make = Effect.gen(function*() {
         { action: "queue", target: String(id), reason: JSON.stringify({ runs, paused: paused ?? undefined }) },
         queue.setAssistant(id, change)
       )
-      // What waits may have room now.
+      // Runs that wait may have room now.
       busy.waits()
       yield* logged("an operator changed the queue of an assistant", { assistantId: id, ...change })
       return HttpServerResponse.jsonUnsafe(view(row))

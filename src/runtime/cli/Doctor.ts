@@ -3,6 +3,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, DateTime, Duration, Effect, Option, type Redacted, Result, Schema } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { SqlClient } from "effect/sql"
+import { availableParallelism } from "node:os"
 import * as ClockSync from "../../services/operations/ClockSync.ts"
 import * as Setting from "../../services/settings/Setting.ts"
 import { prometheusName } from "../../services/telemetry/Metrics.ts"
@@ -166,14 +167,20 @@ const againstService = Effect.fnUntraced(function*(url: string) {
   return found
 })
 
-/** Reads the gauges of the running node, the sum over their labels. One that it does not report is `NaN`. */
+/**
+ * Reads the gauges of the running node, the sum over their labels; of several processes the highest, or the sum. One that it does not report
+ * is `NaN`.
+ */
 const gaugesOf = Effect.fnUntraced(function*(url: string, token: Redacted.Redacted) {
   const request = HttpClientRequest.bearerToken(HttpClientRequest.get(`${url}/internal/metrics`), token)
   const response = yield* Effect.flatMap(HttpClient.execute(request), HttpClientResponse.filterStatusOk)
   const metrics = yield* response.text
-  return (name: string) => {
-    const found = [...metrics.matchAll(new RegExp(`^${prometheusName(name)}(?:\\{[^}]*\\})? (\\S+)$`, "gm"))]
-    return found.length === 0 ? NaN : found.reduce((sum, [, value]) => sum + Number(value), 0)
+  return (name: string, isSum = false) => {
+    const sums = new Map<string | undefined, number>()
+    const samples = new RegExp(`^${prometheusName(name)}(?:\\{(?:worker="(\\d+)")?[^}]*\\})? (\\S+)$`, "gm")
+    for (const [, worker, value] of metrics.matchAll(samples)) sums.set(worker, (sums.get(worker) ?? 0) + Number(value))
+    if (sums.size === 0) return NaN
+    return isSum ? [...sums.values()].reduce((sum, value) => sum + value) : Math.max(...sums.values())
   }
 })
 
@@ -181,8 +188,8 @@ const gaugesOf = Effect.fnUntraced(function*(url: string, token: Redacted.Redact
 const silentRuns = Effect.fnUntraced(
   function*(url: string, token: Redacted.Redacted) {
     const gauge = yield* gaugesOf(url, token)
-    const [declared, silent] = [gauge("core.silence"), gauge("core.runs.silent")]
-    const [stuck, unreachable] = [gauge("core.runs.stuck"), gauge("core.unreachable")]
+    const [declared, silent] = [gauge("core.silence"), gauge("core.runs.silent", true)]
+    const [stuck, unreachable] = [gauge("core.runs.stuck", true), gauge("core.unreachable")]
     const problems = [
       ...(unreachable > 0 ? ["the service cannot reach the core"] : []),
       ...(stuck > 0 ? [`${stuck} of this node are stuck: nothing was heard of them for STUCK_AFTER`] : []),
@@ -252,6 +259,16 @@ const clocks = Effect.fnUntraced(function*(
   }
 }, Effect.timeout(timeout))
 
+/** More processes than cores only take memory. */
+const processes = ({ databaseConnections, workers }: AppConfig.AppConfig) => {
+  const cores = availableParallelism()
+  const each = AppConfig.connectionsOf(databaseConnections, workers)
+  return {
+    says: `${workers} processes on ${cores} cores, each with ${each} connections and 2 for its shards`,
+    isWarning: workers > cores
+  }
+}
+
 /** Those whom the audit names. */
 const namesOfTokens = ({ extensions, internalTokenNames }: AppConfig.AppConfig) => {
   const readers = extensions.flatMap(({ readTokenNames = [] }) => readTokenNames)
@@ -280,11 +297,16 @@ export const examine = Effect.fnUntraced(function*(internalToken: Option.Option<
   )
   // Connects as `serve` and `migrate` do.
   const opened = config?.databaseUrl === undefined ? undefined : yield* Effect.cached(
-    Database.open({ ...config, databaseUrl: config.databaseUrl, isClustered: config.cluster !== undefined })
+    Database.open({
+      ...config,
+      databaseUrl: config.databaseUrl,
+      isClustered: config.cluster !== undefined || config.workers > 1
+    })
   )
   const own = config === undefined ? [] : [
     finding("names of tokens", Effect.succeed(namesOfTokens(config))),
     finding("database", database(opened)),
+    ...(config.workers === 1 ? [] : [finding("workers", Effect.succeed(processes(config)))]),
     ...assistants(config),
     ...keysOf(config),
     finding("core", upstream(config.coreUrl, "built in")),

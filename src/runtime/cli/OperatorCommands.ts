@@ -75,10 +75,15 @@ const serve = Command.make(
       Flag.withDescription("Port to listen on (PORT; default: 3000)"),
       Flag.withFallbackConfig(Config.Int("PORT")),
       Flag.withDefault(3000)
+    ),
+    workers: Flag.Int("workers").pipe(
+      Flag.withDescription("Processes that serve the port together, as a cluster of their own (WORKERS; default: 1)"),
+      Flag.withFallbackConfig(Config.Int("WORKERS")),
+      Flag.withDefault(1)
     )
   },
-  Effect.fnUntraced(function*({ embedded, host, only, port, testClock }) {
-    const own = { ...process.env, HOST: host, PORT: String(port) }
+  Effect.fnUntraced(function*({ embedded, host, only, port, testClock, workers }) {
+    const own = { ...process.env, HOST: host, PORT: String(port), WORKERS: String(workers) }
     const publicUrl = (yield* environment)["PUBLIC_URL"] ?? `http://localhost:${port}`
     const variables = embedded ? { ...own, NODE_ENV: "development", PUBLIC_URL: publicUrl } : own
     if (Option.isSome(only)) return yield* serveAlone(only.value, variables)

@@ -31,7 +31,7 @@ const listen = ({ host, port }: Address, internalPort: number) =>
     })
     server.maxConnections = maxConnections
     server.once("error", (cause) => resume(Effect.fail(new ClusterPortError({ cause }))))
-    server.listen({ host, port }, () => resume(Effect.succeed(server)))
+    server.listen({ host, port, exclusive: true }, () => resume(Effect.succeed(server)))
   })
 
 export const layer = (address: Address, internalPort: number) =>

@@ -14,6 +14,7 @@ import * as ProductionSecrets from "./ProductionSecrets.ts"
 import * as ProxySettings from "./ProxySettings.ts"
 import { all, misspelled, settings } from "./settings.ts"
 import * as TokenKeys from "./TokenKeys.ts"
+import * as WorkerAssignment from "./WorkerAssignment.ts"
 
 /** The settings cannot be used; the message lists every missing and wrong one. */
 export class InvalidSettings extends Schema.TaggedError<InvalidSettings>()("InvalidSettings", {
@@ -217,6 +218,17 @@ const clusterOf = ({ env, report, values: { clusterHost, clusterPort, isClustere
   return isClustered ? { host: clusterHost, port: clusterPort } : undefined
 }
 
+/** Connections of each of several workers: at least one for notifications, and two so that a slow statement does not delay all others. */
+export const connectionsOf = (connections: number, workers: number): number =>
+  Math.max(3, Math.floor(connections / workers))
+
+/** What a worker has instead of what its operator has set for all. */
+const ofWorker = (worker: WorkerAssignment.WorkerAssignment | undefined, { databaseConnections }: Given["values"]) =>
+  worker === undefined ? {} : {
+    cluster: worker.cluster,
+    databaseConnections: connectionsOf(databaseConnections, worker.count)
+  }
+
 const upstreamsOf = ({ env, report, values }: Given, part: ServedPart) => {
   const endpoint = (
     baseUrl: string | undefined,
@@ -268,6 +280,7 @@ export const load = Effect.fnUntraced(function*(environment: Variables, part: Se
   checkPublicUrl(given)
   // The problems are those of the settings.
   const { proxies, warnings } = ProxySettings.read(variables, () => {})
+  const worker = WorkerAssignment.read(environment)
   const config = {
     isProduction,
     /** Shown to the operator, although the service starts. */
@@ -281,7 +294,10 @@ export const load = Effect.fnUntraced(function*(environment: Variables, part: Se
     cluster: clusterOf(given),
     /** Undefined when no collector is configured. */
     telemetry: TelemetrySettings.telemetryOf(given.values),
-    extensions: extensions.map((extension) => extension.load(read))
+    extensions: extensions.map((extension) => extension.load(read)),
+    /** Undefined for the only process. */
+    worker,
+    ...ofWorker(worker, given.values)
   }
   if (problems.size === 0) return config
   return yield* new InvalidSettings({ message: `The settings cannot be used:\n  ${[...problems].join("\n  ")}` })

@@ -214,10 +214,16 @@ export const settings = {
     longest: maxHost
   }),
   clusterPort: setting(port, { name: "CLUSTER_PORT", default: "34431", meaning: "the port of `CLUSTER_HOST`" }),
+  workers: integer(1, 32, {
+    name: "WORKERS",
+    default: "1",
+    meaning:
+      "processes of this machine that serve `PORT` together, as a cluster of their own; connections and memory are divided among them"
+  }),
   databaseConnections: integer(2, 1000, {
     name: "DATABASE_CONNECTIONS",
     default: "10",
-    meaning: "connections, one of them for notifications"
+    meaning: "connections, one of them for notifications; of `WORKERS` each has at least 3"
   }),
   ...TelemetrySettings.settings,
   logLevel: setting(Config.LogLevel, {

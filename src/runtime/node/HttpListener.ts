@@ -3,15 +3,17 @@
  * error response in JSON.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Duration, Effect, Layer, Scope } from "effect"
+import { Context, Duration, Effect, Layer, Record, Scope } from "effect"
 import { HttpServer } from "effect/http"
 import { randomUUID } from "node:crypto"
 import { createServer, type Server, STATUS_CODES } from "node:http"
+import type { ListenOptions } from "node:net"
 import type { Duplex } from "node:stream"
 import * as Limits from "../../domain/Limits.ts"
 import { Audience } from "../../http/Audience.ts"
 import { codeOfStatus } from "../../http/contract/ErrorCodes.ts"
 import { Timeouts } from "../../services/timing/Intervals.ts"
+import type { WorkerAssignment } from "../config/WorkerAssignment.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
 import { closeAfterResponse, closeGently, LingeringResponse } from "./Closing.ts"
 import { type Bounds, defaultBounds, limitConnections } from "./ConnectionLimits.ts"
@@ -97,16 +99,21 @@ export const make = (timeouts: typeof Timeouts.Service, bounds: Bounds = default
  */
 export const serve = <F, E, R>(
   routes: Effect.Effect<App<F>, E, R>,
-  { host, internalPort, port }: {
+  { host, internalPort, port, worker }: {
     readonly host: string
     readonly port: number
     readonly internalPort?: number | undefined
+    /** Of several processes that share the ports. */
+    readonly worker?: WorkerAssignment | undefined
   }
 ) =>
   Layer.unwrap(Effect.gen(function*() {
     const timeouts = yield* Timeouts
     const app = yield* routes
-    const listen = (port: number, audience: typeof Audience.Service) =>
+    const bounds = Record.map(defaultBounds, (bound) => Math.floor(bound / (worker?.count ?? 1)))
+    // Linux gives each connection to one of the workers. Elsewhere the process that started them does.
+    const shared = { reusePort: worker !== undefined && process.platform === "linux" }
+    const listen = (port: number, audience: typeof Audience.Service, at: ListenOptions = { host, ...shared }) =>
       Layer.effectDiscard(Effect.gen(function*() {
         const server = yield* HttpServer.HttpServer
         const context = Context.add(yield* RequestContext.get, Scope.Scope, yield* Effect.scope)
@@ -114,14 +121,17 @@ export const serve = <F, E, R>(
           Effect.updateContext<never, Scope.Scope>(() => context)
         )
       })).pipe(
-        Layer.provide(NodeHttpServer.layerServer(() => make(timeouts), {
-          host,
+        Layer.provide(NodeHttpServer.layerServer(() => make(timeouts, bounds), {
+          ...at,
           port,
           gracefulShutdownTimeout: Duration.seconds(15),
           websocket: { WebSocket: BoundedWebSocket, maxPayload: Limits.rpcMessageBytes }
         }))
       )
-    return internalPort === undefined
+    const listening = internalPort === undefined
       ? listen(port, "all")
       : Layer.merge(listen(port, "public"), listen(internalPort, "internal"))
+    return worker === undefined
+      ? listening
+      : Layer.merge(listening, listen(worker.ownPort, "worker", { host: worker.cluster.host, exclusive: true }))
   }))

@@ -18,6 +18,7 @@ export const layer = Layer.effect(ProcessContext, Effect.context<never>())
 const pick = Context.pick(
   Logger.CurrentLoggers,
   References.MinimumLogLevel,
+  References.CurrentLogAnnotations,
   References.TracerEnabled,
   Tracer.Tracer,
   HttpClient.TracerPropagationEnabled,

@@ -4,14 +4,13 @@
  * their own client.
  */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
-import { Context, Duration, Effect, Layer, Option, Semaphore, Stream } from "effect"
+import { Context, Duration, Effect, Layer, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
 import { StoreHealth } from "../../services/store/StoreHealth.ts"
 import * as Worker from "../../services/timing/Worker.ts"
 import * as AdmissionGate from "./AdmissionGate.ts"
 import * as DatabaseMonitor from "./DatabaseMonitor.ts"
-import type { Spare } from "./DatabaseSession.ts"
 import { DatabaseSockets } from "./DatabaseSockets.ts"
 
 export interface Options extends PgConnection.Config {
@@ -66,46 +65,6 @@ export const adapt = (
   }
 }
 
-/**
- * After an outage statements use the spare connection of the monitor until the pool has logged in, or failed to: five at a time, as on each
- * connection of the pool. Others wait for the pool. `connect` opens a connection of the pool.
- */
-const withSpare = (pool: PgPool.PgPool, { guard }: DatabaseSockets["Service"], connect: Effect.Effect<void>) =>
-  Effect.map(Effect.scope, (scope) => {
-    let loan: { readonly connection: PgConnection.PgConnection; readonly permits: Semaphore.Semaphore } | undefined
-    return {
-      /** `open` ends the outage: the statements that it admits find the spare connection. */
-      lend: (spare: Spare, open: Effect.Effect<void>) =>
-        Effect.suspend(() => {
-          const lent = { connection: spare.connection, permits: Semaphore.makeUnsafe(multiplexConcurrency) }
-          loan = lent
-          const end = Effect.suspend(() => {
-            if (loan === lent) loan = undefined
-            // Waits for the statements on the connection.
-            return lent.permits.take(multiplexConcurrency)
-          })
-          const run = Effect.raceFirst(connect, spare.closed).pipe(
-            Effect.ignore,
-            Effect.andThen(end),
-            Effect.ensuring(spare.close)
-          )
-          return open.pipe(
-            Effect.andThen(Effect.sync(() => guard(spare.socket))),
-            Effect.andThen(Effect.forkIn(run, scope))
-          )
-        }),
-      use: <A, E, R>(statement: (session: PgConnection.PgConnection) => Effect.Effect<A, E, R>) =>
-        Effect.suspend(() =>
-          loan === undefined
-            ? pool.use(statement)
-            : Effect.flatMap(
-              loan.permits.withPermitsIfAvailable(1)(statement(loan.connection)),
-              Option.match({ onNone: () => pool.use(statement), onSome: Effect.succeed })
-            )
-        )
-    }
-  })
-
 /** Span attributes that identify the database, named by OpenTelemetry's conventions. */
 const spanAttributesOf = ({ database, host, port, username }: Options): ReadonlyArray<readonly [string, unknown]> => [
   ["db.system.name", "postgresql"],
@@ -124,15 +83,14 @@ const make = Effect.fnUntraced(function*(options: Options) {
       Effect.sync(() => {
         if (SqlError.isSqlError(error) && error.reason.operation === "connect") monitor.observe(error, "")
       }))
-  const { lend, use } = yield* withSpare(pool, sockets, Effect.ignore(observed(pool.use(() => Effect.void))))
-  const monitor = yield* DatabaseMonitor.monitor(options, sockets, gate, lend, options.probe)
+  const monitor = yield* DatabaseMonitor.monitor(options, sockets, gate, options.probe)
   const adapted = (session: PgConnection.PgConnection) => adapt(session, monitor)
   const client = yield* SqlClient.make({
     acquirer: Effect.map(pool.get, adapted),
     borrower: (statement) =>
       Effect.suspend(() => {
         let leftover: Effect.Effect<void> | undefined
-        const run = use((session) =>
+        const run = pool.use((session) =>
           Effect.onInterrupt(statement(adapted(session)), () =>
             Effect.sync(() => {
               // A session answers in the order of its statements.

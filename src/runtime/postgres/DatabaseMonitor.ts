@@ -213,15 +213,13 @@ const makeOnFailed = (hosts: Hosts, state: State, log: Effect.Effect<void>) => {
 }
 
 /**
- * Starts the monitor. `options` are those of the pool's connections; `lend` runs `open`, which ends an outage, and lends statements the
- * spare connection, which it closes; `probe` is a statement that needs what writes need. Returns its view of the database, and what
- * reports the ends of statements.
+ * Starts the monitor. `options` are those of the pool's connections; `probe` is a statement that needs what writes need. Returns its view
+ * of the database, and what reports the ends of statements.
  */
 export const monitor = Effect.fnUntraced(function*(
   options: PgConnection.Config,
   sockets: DatabaseSockets["Service"],
   gate: AdmissionGate,
-  lend: (spare: DatabaseSession.Spare, open: Effect.Effect<void>) => Effect.Effect<void>,
   probe?: string
 ) {
   const hosts = makeHosts(sockets)
@@ -241,14 +239,13 @@ export const monitor = Effect.fnUntraced(function*(
       // The first login may be slow: only its failure is an outage.
       return endSession === undefined ? Effect.void : state.close(failure)
     },
-    onOpen: (host, end, spare) =>
+    onOpen: (host, end) =>
       Effect.suspend(() => {
         endSession = end
         forgive()
         hosts.reset()
         failing.discard()
-        const open = state.open(host)
-        return spare === undefined ? open : lend(spare, open)
+        return state.open(host)
       }),
     // Each answer ends an outage, whatever began it.
     onAnswer: (host) => Effect.andThen(state.open(host), failing.log)

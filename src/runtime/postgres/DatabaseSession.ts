@@ -1,10 +1,9 @@
 /**
  * The monitor's own session: logs in to one host after the other, and then sends heartbeats. While a login gets no answer, the next one
- * begins, so that neither a slow login nor one that nobody will answer delays the session. In an outage a slow login also has a spare
- * one to the same host: statements use its connection until the pool has logged in.
+ * begins, so that neither a slow login nor one that nobody will answer delays the session.
  */
 import { PgConnection } from "@effect/sql-pg"
-import { Deferred, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Result, Schema, Scope } from "effect"
+import { Deferred, Duration, Effect, Exit, FiberSet, Option, Queue, Result, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Socket } from "node:net"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
@@ -15,11 +14,7 @@ const heartbeatInterval = Duration.millis(500)
 const retryInterval = Duration.millis(100)
 /** Milliseconds. */
 const minLoginInterval = 500
-/** Milliseconds. In an outage a login that takes longer gets a spare one. */
-const spareDelay = 100
-/** How long an open session waits for its spare connection. */
-const maxSpareWait = Duration.millis(200)
-/** Logins in progress without the spare ones; each, and the first statement after it, ends after the URL's `connect_timeout`. */
+/** Logins in progress; each, and the first statement after it, ends after the URL's `connect_timeout`. */
 const maxLogins = 8
 const defaultTimeout = Duration.seconds(5)
 /** A heartbeat without an answer for this many times the permitted silence ends its connection, although others receive something. */
@@ -37,15 +32,6 @@ export interface FailedLogin {
   readonly failure: SqlError.SqlError | ReadOnly | Silent
 }
 
-/** A connection for statements after an outage. */
-export interface Spare {
-  readonly connection: PgConnection.PgConnection
-  readonly socket: Socket
-  /** Waits until the connection is closed. */
-  readonly closed: Effect.Effect<void, ReadOnly>
-  readonly close: Effect.Effect<void>
-}
-
 type Event =
   | { readonly _tag: "Failed"; readonly login: FailedLogin }
   | { readonly _tag: "Opened" }
@@ -58,12 +44,8 @@ export interface Observer {
   readonly isOutage: () => boolean
   /** No login gets an answer. */
   readonly onSilent: (failure: Silent) => Effect.Effect<void>
-  /** The first heartbeat was answered. `end` ends the session, with a failure if it is given. The observer closes the spare connection. */
-  readonly onOpen: (
-    host: Host,
-    end: (failure?: ReadOnly) => void,
-    spare: Spare | undefined
-  ) => Effect.Effect<void>
+  /** The first heartbeat was answered. `end` ends the session, with a failure if it is given. */
+  readonly onOpen: (host: Host, end: (failure?: ReadOnly) => void) => Effect.Effect<void>
   readonly onAnswer: (host: Host) => Effect.Effect<void>
 }
 
@@ -102,33 +84,8 @@ const makeOpen = (
     socket.once("close", () => Deferred.doneUnsafe(ended, Effect.void))
     // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
     const connection = yield* PgConnection.make({ ...options, multiplex: true, stream: () => socket })
-    return { ended, closed: Deferred.await(ended), connection, socket }
+    return { ended, connection }
   })
-
-/**
- * Begins the spare login of a slow one: after `spareDelay`, so that a fast one has none. The result returns the connection, or closes it
- * if it is not open in time. The scope closes it if it was not returned.
- */
-const openSpare = Effect.fnUntraced(
-  function*<E>(open: Effect.Effect<Omit<Spare, "close">, E, Scope.Scope>) {
-    const begun = performance.now()
-    const scope = yield* Scope.make()
-    const close = Scope.close(scope, Exit.void)
-    let isReturned = false
-    yield* Effect.addFinalizer(() => isReturned ? Effect.void : close)
-    const opening = yield* Effect.forkIn(Scope.provide(Effect.delay(open, spareDelay), scope), scope)
-    return Effect.gen(function*() {
-      const isSlow = performance.now() - begun >= spareDelay
-      const opened = isSlow ? yield* Effect.option(Effect.timeout(Fiber.join(opening), maxSpareWait)) : Option.none()
-      if (Option.isNone(opened) || opened.value.socket.destroyed) {
-        yield* close
-        return undefined
-      }
-      isReturned = true
-      return { ...opened.value, close }
-    })
-  }
-)
 
 /** Sends heartbeats on a connection. */
 const makeHeartbeats = ({ patience }: DatabaseSockets["Service"], traffic: Traffic) => {
@@ -207,7 +164,6 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
         at,
         failure
       })
-      const takeSpare = observer.isOutage() ? yield* openSpare(open(host)) : Effect.undefined
       const { connection, ended } = yield* Effect.mapError(open(host), failed("login"))
       yield* heartbeat(connection).pipe(
         Effect.timeoutOrElse({
@@ -221,7 +177,7 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
       const end = (failure?: ReadOnly) => {
         Deferred.doneUnsafe(ended, failure === undefined ? Effect.void : Effect.fail(failure))
       }
-      yield* observer.onOpen(host, end, yield* takeSpare)
+      yield* observer.onOpen(host, end)
       report({ _tag: "Opened" })
       report({ _tag: "Ended", exit: yield* Effect.exit(repeat(connection, ended, observer.onAnswer(host))) })
     })).pipe(

@@ -75,8 +75,6 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
   readonly host: () => Host
   /** The driver's `stream` option: connects, or fails while sockets are refused. */
   readonly open: () => Socket
-  /** Treats a socket as one of `open` from now on: `refuse` closes it, and silence, and its bytes are signs of life. */
-  readonly guard: (socket: Socket) => Socket
   /** A socket that `refuse` does not affect. */
   readonly openUnguarded: () => Socket
   /** A socket of the monitor to any host. */
@@ -86,7 +84,7 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
   /** Connects to `host` from now on. */
   readonly allow: (host: Host) => void
   readonly patience: Patience.Patience
-  /** The traffic of the sockets that `open` returned and `guard` received. */
+  /** The traffic of the sockets that `open` returned. */
   readonly traffic: Patience.Traffic
 }>()("async-task-service/runtime/postgres/DatabaseSockets") {
   static readonly make = Effect.fnUntraced(function*(hosts: Hosts) {
@@ -103,13 +101,12 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
       interval: checkInterval
     })
     const openUnguarded = () => openTo(host)
-    const guard = (socket: Socket) => {
-      if (socket.destroyed) return socket
-      const watch = new Watch(socket)
+    const openGuarded = () => {
+      const watch = new Watch(openUnguarded())
       watches.add(watch)
-      return socket.once("close", () => {
+      return watch.socket.once("close", () => {
         watches.delete(watch)
-        received += socket.bytesRead
+        received += watch.socket.bytesRead
       })
     }
     return DatabaseSockets.of({
@@ -117,8 +114,7 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
       host: () => host,
       openUnguarded,
       openTo,
-      open: () => refusal === undefined ? guard(openUnguarded()) : refusedSocket(refusal),
-      guard,
+      open: () => refusal === undefined ? openGuarded() : refusedSocket(refusal),
       refuse: (reason) => {
         refusal = new Error(reason)
         for (const { socket } of watches) socket.destroy(refusal)

@@ -3,7 +3,7 @@
  * second. Any node may admit a run of any other one; the owner dispatches it. A node whose core is busy takes its own tasks only, since it
  * alone knows how many of its runs the core has.
  */
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Latch, Layer } from "effect"
 import type { TaskHead } from "../../domain/Task.ts"
 import { fromMicros, monotonicMillis, now, plus } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
@@ -20,6 +20,8 @@ import { TaskActors } from "./TaskActors.ts"
 const batch = 128
 /** The pause while another node admits. */
 const retryPause = Duration.millis(20)
+/** Between looks at what ends on other nodes. */
+const remotePause = Duration.millis(100)
 /** Milliseconds between searches of the whole queue: a search from the floor misses what was committed late. */
 const wholeInterval = 1000
 
@@ -87,6 +89,19 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
       if (!Duration.isZero(pause)) yield* Effect.sleep(pause)
     }
   })
+
+  if (!busy.isLimited && ownership.shards() !== undefined) {
+    // Limits of operators hold over all nodes too, and each node admits its own tasks.
+    const changed = Latch.makeUnsafe()
+    yield* changes.observe(() => changed.openUnsafe())
+    const follow = Effect.sync(() => {
+      changed.closeUnsafe()
+      busy.poke()
+    })
+    yield* Effect.forkScoped(Effect.forever(
+      Effect.andThen(changed.await, Effect.andThen(Effect.sleep(remotePause), follow))
+    ))
+  }
 
   const demand = pendingWork.of("queue")
   yield* Worker.make({

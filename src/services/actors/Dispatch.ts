@@ -132,7 +132,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
   const queue = yield* RunQueue
   const busy = yield* CoreBusy
 
-  /** Where a run waits until there is room for its attempt. */
+  /** A run waits in its lane until there is room for its attempt. */
   const lanes: Record<LaneName, Lane.Lane> = {
     new: Lane.make(concurrency),
     recovered: Lane.make(recoveryConcurrency),

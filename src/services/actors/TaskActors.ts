@@ -119,19 +119,19 @@ const make = Effect.gen(function*() {
     if (actor === undefined) return
     if (actor.isCounted) {
       actor.isCounted = false
-      busy.left()
+      busy.left(actor.head.room === "held")
     }
     actors.delete(id)
     timers.clear(id)
   }
 
-  /** Counts the run of an actor that has changed. */
-  const recount = (actor: MutableActor): void => {
+  /** Counts the run of an actor that has changed; `before` is its room until then. */
+  const recount = (actor: MutableActor, before = actor.head.room): void => {
     const counts = hasRun(actor)
     if (counts === actor.isCounted) return
     actor.isCounted = counts
     if (counts) busy.took()
-    else busy.left()
+    else busy.left(before === "held")
   }
 
   const fork = (id: TaskId, effect: Effect.Effect<void>): void => {
@@ -148,9 +148,10 @@ const make = Effect.gen(function*() {
     if (decision._tag === "Ignore") return
     if (decision._tag === "Release") return release(head.uuid)
     const actor = known ?? newActor(head)
+    const before = actor.head.room
     actor.head = head
     if (known === undefined) actors.set(head.uuid, actor)
-    recount(actor)
+    recount(actor, before)
     if (decision._tag === "Expire") {
       actor.ending = head.runId
       return expire(head, decision.event)

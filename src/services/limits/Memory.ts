@@ -1,5 +1,5 @@
 /**
- * What a node may hold of large texts, in bytes: two budgets, of users and of the core, each the sum of its shares. A request takes a
+ * The large texts that a node may hold, in bytes: two budgets, of users and of the core, each the sum of its shares. A request takes a
  * share once, for the most that it needs, and several shares only in the order of this list, so that no two wait for each other. Texts
  * of at most 64 KiB are not counted: the bounds of connections, statements and attempts bound them. Nor are the requests of runs that
  * wait for their dispatch, of at most 1 MiB each (`actors/Dispatch`), which only the limit of active tasks bounds.
@@ -38,7 +38,7 @@ export const Sizes = Context.Reference<Readonly<Record<Use, Size>>>("async-task-
   defaultValue: () => sizes
 })
 
-/** What a node keeps of the texts that runs write, in bytes: the least recently read are freed first, so nobody waits for it. */
+/** The bytes that a node keeps of the texts that runs write: the least recently read are freed first, so nobody waits for it. */
 export const LiveBytes = Context.Reference<number>("async-task-service/services/limits/Memory/LiveBytes", {
   defaultValue: () => 64 * 1024 * 1024
 })

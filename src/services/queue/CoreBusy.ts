@@ -33,7 +33,7 @@ interface Pace {
   /** Until then only runs that replace others are sent. */
   pausedUntil: Timestamp
   lastRefusalAt: Timestamp
-  /** Refusals of probes in a row. */
+  /** Refusals of probes in a row: each doubles the pause. */
   refusals: number
   /** The run that is sent in order to find out whether there is room. */
   probe: RunId | undefined
@@ -60,8 +60,8 @@ export class CoreBusy extends Context.Service<CoreBusy, {
   readonly end: (runId: RunId, at: Timestamp) => void
   /** The core has one more run of this node. */
   readonly took: () => void
-  /** It has one less. */
-  readonly left: () => void
+  /** It has one less, which counted for a limit or not. */
+  readonly left: (wasHeld: boolean) => void
   /** It has answered 2xx. */
   readonly accepted: (runId: RunId, at: Timestamp) => void
   /** It has answered that it has no room. */
@@ -92,6 +92,8 @@ export class CoreBusy extends Context.Service<CoreBusy, {
   readonly limits: RunLimits
   /** Open when an admission may find room. */
   readonly wake: Latch.Latch
+  /** An end on another node may have made room for a run that waits here. */
+  readonly poke: () => void
 }>()("async-task-service/services/queue/CoreBusy") {
   static readonly layer = Layer.effect(CoreBusy, Effect.suspend(() => make))
 }
@@ -135,10 +137,9 @@ const make = Effect.gen(function*() {
     return left > 0 ? left : places === 0 && pace.probe === undefined && at >= pace.pausedUntil ? 1 : 0
   }
 
-  const pauseOf = ({ refusals }: Pace, retryAfter: Duration.Duration | null) => {
-    const own = Duration.min(Duration.times(firstPause, 2 ** Math.max(0, refusals - 1)), longestPause)
-    return retryAfter === null ? own : Duration.max(own, Duration.min(retryAfter, longestRetryAfter))
-  }
+  const asked = (retryAfter: Duration.Duration | null) => Duration.min(retryAfter ?? Duration.zero, longestRetryAfter)
+  const pauseOf = ({ refusals }: Pace, retryAfter: Duration.Duration | null) =>
+    Duration.max(Duration.min(Duration.times(firstPause, 2 ** refusals), longestPause), asked(retryAfter))
 
   return CoreBusy.of({
     now: () => pace && { since: pace.since, runs: taken },
@@ -171,11 +172,11 @@ const make = Effect.gen(function*() {
       taken++
       if (pace !== undefined && taken > pace.allowed) pace.allowed = taken
     },
-    left: () => {
+    left: (wasHeld) => {
       taken--
       // Runs of another node may wait, of which this one does not know.
       if (isLimited && ownership.shards() !== undefined) wake.openUnsafe()
-      else poke()
+      else if (isLimited || wasHeld || pace !== undefined) poke()
     },
     accepted: (runId, at) => {
       if (pace?.probe !== runId) return
@@ -211,7 +212,7 @@ const make = Effect.gen(function*() {
       }
       // Of the runs that were sent before the first refusal each is refused: they tell nothing new.
       if (begun === token) pace.allowed = Math.min(pace.allowed, taken)
-      const until = plus(at, begun === token ? pauseOf(pace, retryAfter) : retryAfter ?? Duration.zero)
+      const until = plus(at, begun === token ? pauseOf(pace, retryAfter) : asked(retryAfter))
       if (until > pace.pausedUntil) pace.pausedUntil = until
       return Effect.void
     },
@@ -234,6 +235,7 @@ const make = Effect.gen(function*() {
     isBusy: () => pace !== undefined,
     isLimited,
     limits,
-    wake
+    wake,
+    poke
   })
 })

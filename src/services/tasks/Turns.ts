@@ -40,7 +40,7 @@ export interface Client {
 }
 
 export class Turns extends Context.Service<Turns, {
-  /** What `take` takes of the turn, which must not keep the bytes. Undefined without a turn. */
+  /** The result of `take` for the turn, which must not keep the bytes. Undefined without a turn. */
   readonly read: <A>(
     task: TurnOf,
     shape: Shape,

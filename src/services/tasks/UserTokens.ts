@@ -16,7 +16,7 @@ class TokenUnavailable extends Schema.TaggedError<TokenUnavailable>()("TokenUnav
 
 export type TokenFailure = TokenRefused | TokenUnavailable
 
-/** What a token is for, as its issuer learns it: `schedule_id` or `bulk_id`. */
+/** The purpose of a token, as its issuer learns it: `schedule_id` or `bulk_id`. */
 export type Purpose = Readonly<Record<string, string>>
 
 /** Obtains a token of a user. */

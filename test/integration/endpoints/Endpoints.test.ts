@@ -175,7 +175,7 @@ describe("a webhook endpoint", () => {
     assert.isAtLeast(retried!.at - failed!.at, 5000)
     const { body: disabled } = await eventually(() => call("GET", `/${endpoint.id}`), ({ body }) => body.disabled)
     assert.strictEqual(disabled.disabled_reason, "gone")
-    assert.include(service.output, "a webhook endpoint was disabled")
+    await service.logged(/a webhook endpoint was disabled/)
     target.script = accept
     const second = await end()
     const log = await eventually(() => logOf(endpoint), (log) => log.length === 2)

@@ -38,7 +38,7 @@ describe("a core that refuses connections", () => {
     assert.deepInclude((await get("/stuck")).body, { data: [], total: 0, core_unreachable: null })
     const port = Number(new URL(system.core.url).port)
     await system.core.close()
-    const { body } = await eventually(() => get("/stuck"), ({ body }) => body.total === 1, 5000)
+    const { body } = await eventually(() => get("/stuck"), ({ body }) => body.total === 1)
     assert.deepStrictEqual(body.data.map((row: { uuid: string }) => row.uuid), [uuid])
     assert.include(body.core_unreachable.reason, "ECONNREFUSED")
     assert.strictEqual(body.before, body.core_unreachable.since)
@@ -55,7 +55,7 @@ describe("a core that refuses connections", () => {
     const back = await eventually(() => get("/stuck"), ({ body }) => body.core_unreachable === null, 15_000)
     assert.strictEqual(back.body.total, 0)
     // The overview is at most 2 s old.
-    await eventually(alerts, (found) => found.length === 0, 5000)
+    await eventually(alerts, (found) => found.length === 0)
     assert.match((await command("stuck")).out, /^Nothing is stuck: the core has reported of every run since \d{4}-/)
     assert.strictEqual((await complete(run)).status, 200)
   }, 60_000)
@@ -85,7 +85,7 @@ describe("a core that says nothing of its run", () => {
     assert.include((await command("stuck")).out, uuid)
     assert.match((await command("stuck", "--minutes", "5")).out, /^Nothing is stuck/)
     assert.strictEqual((await report(run, { type: "progress" })).status, 200)
-    await eventually(() => gauge(system.service, "core_runs_stuck"), (value) => value === 0, 3000)
+    await eventually(() => gauge(system.service, "core_runs_stuck"), (value) => value === 0)
     assert.strictEqual((await complete(run)).status, 200)
   }, 60_000)
 

@@ -193,6 +193,6 @@ describe("a core without room", () => {
     await complete(await started(uuid))
     assert.strictEqual((await service.until(user, uuid, "completed")).body.status, "completed")
     await eventually(() => get("/queue"), ({ body: queue }) => queue.core_busy_since === null, 20_000)
-    assert.match(service.output, /The core has no room[^]*The core has room again/)
+    await service.logged(/The core has no room[^]*The core has room again/)
   })
 })

@@ -1,5 +1,6 @@
 /** What users keep: counted in the background, and limited by STORED_BYTES. */
 import { assert, describe, it } from "vitest"
+import { resetStatements } from "../../kit/databases.ts"
 import { complete } from "../../kit/ScriptedCore.ts"
 import { eventually, mint } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
@@ -46,7 +47,7 @@ describe("STORED_BYTES", () => {
   it("counts 100 users by a few statements, each over a bounded number of tasks", async () => {
     const { query } = system.database
     await query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-    await query("SELECT pg_stat_statements_reset()")
+    await query(resetStatements)
     // The last user's tasks need several pages. All were created in one moment, so that the uuid decides where a page ends.
     await query(`WITH made AS (
         INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, completed_at, status, token_id, assistant_id)

@@ -266,16 +266,8 @@ describe("PRICES_FILE", () => {
     const costOf = async (service: Service, uuid: string) =>
       (await service.call("GET", `/api/tasks/${uuid}?include=usage`, token)).body.usage.cost
     // Whoever holds this lock books, so that nobody else does.
-    const booking = own.database.query(`DO $$ BEGIN
-      PERFORM pg_advisory_lock(hashtextextended('async-task-service:usage', 0));
-      PERFORM pg_sleep(60);
-    END $$`).catch(() => {})
-    await eventually(
-      () =>
-        own.database.query(
-          "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
-        ),
-      ({ length }) => length === 1
+    const release = await own.database.hold(
+      "SELECT pg_advisory_xact_lock(hashtextextended('async-task-service:usage', 0))"
     )
     const before = await complete(own.service)
     await own.service.stop("SIGKILL")
@@ -285,10 +277,7 @@ describe("PRICES_FILE", () => {
     assert.lengthOf(await own.database.query("SELECT FROM usage_outbox"), 2)
     const expected = ["1", "2"]
     assert.deepStrictEqual([await costOf(next, before), await costOf(next, after)], expected)
-    await own.database.query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
-    )
-    await booking
+    await release()
     await eventually(() => own.database.query("SELECT FROM usage_outbox"), ({ length }) => length === 0)
     assert.deepStrictEqual([await costOf(next, before), await costOf(next, after)], expected)
   })

@@ -1,45 +1,24 @@
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Exit, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { fromValue } from "../../../src/domain/json/OpaqueJson.ts"
 import { TaskEvent } from "../../../src/domain/Task.ts"
 import { fromMicros, now, plus } from "../../../src/domain/Timestamp.ts"
-import { Changes } from "../../../src/services/signals/Changes.ts"
-import * as RevocationRepositorySql from "../../../src/services/store/revocations/RevocationRepositorySql.ts"
 import * as Migrations from "../../../src/services/store/schema/Migrations.ts"
-import * as TaskStoreSql from "../../../src/services/store/tasks/TaskStoreSql.ts"
 import { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
 import { encodeReport } from "../../../src/services/usage/UsageReport.ts"
 import * as UsageSql from "../../../src/services/usage/UsageSql.ts"
 import { UsageStore } from "../../../src/services/usage/UsageStore.ts"
-import * as Database from "../../kit/Database.ts"
 import { call, eventOf, stored } from "../../kit/StoredTasks.ts"
+import { layerSql } from "../../kit/StoreLayers.ts"
 import { contract } from "../../kit/usage/UsageContract.ts"
-import { layerFormats } from "../../kit/WebhookStoreContract.ts"
 
-layer(
-  Layer.mergeAll(
-    Layer.mergeAll(UsageSql.layer, TaskStoreSql.layer, RevocationRepositorySql.layer).pipe(
-      Layer.provide(layerFormats),
-      Layer.provideMerge(Database.layer),
-      Layer.provideMerge(Changes.layer)
-    ),
-    SecureRandom.layerWebCrypto
-  )
-)("usage on Postgres", contract)
+const layerUsage = UsageSql.layer.pipe(Layer.provideMerge(layerSql))
 
-layer(
-  Layer.mergeAll(
-    Layer.mergeAll(UsageSql.layer, TaskStoreSql.layer).pipe(
-      Layer.provide(layerFormats),
-      Layer.provideMerge(Database.layer),
-      Layer.provideMerge(Changes.layer)
-    ),
-    SecureRandom.layerWebCrypto
-  )
-)("the trigger of usage", (it) => {
+layer(layerUsage)("usage on Postgres", contract)
+
+layer(layerUsage)("the trigger of usage", (it) => {
   const turn = fromValue({})
   const report = (input: number) =>
     encodeReport({ model: "m", tokens: { input, output: 1, total: input + 1, cached: 0, reasoning: 0 } })
@@ -92,16 +71,7 @@ layer(
     }))
 })
 
-layer(
-  Layer.mergeAll(
-    Layer.mergeAll(UsageSql.layer, TaskStoreSql.layer).pipe(
-      Layer.provide(layerFormats),
-      Layer.provideMerge(Database.layer),
-      Layer.provideMerge(Changes.layer)
-    ),
-    SecureRandom.layerWebCrypto
-  )
-)("prices", (it) => {
+layer(layerUsage)("prices", (it) => {
   const setPrices = (prices: Readonly<Record<string, number>> | undefined) =>
     Effect.gen(function*() {
       const models = Object.entries(prices ?? {}).map(([model, input]) => [model, { input, output: 0 }])

@@ -14,15 +14,19 @@ import {
 } from "../../../src/domain/Task.ts"
 import { fromMicros, now } from "../../../src/domain/Timestamp.ts"
 import * as Usage from "../../../src/domain/Usage.ts"
+import type { RunQueue } from "../../../src/services/store/queue/RunQueue.ts"
 import type { TaskRetention } from "../../../src/services/store/tasks/TaskRetention.ts"
 import { TaskRetention as Retention } from "../../../src/services/store/tasks/TaskRetention.ts"
 import { type NewTask, TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
 import { type Amounts, decode } from "../../../src/services/usage/Usage.ts"
 import { encodeReport } from "../../../src/services/usage/UsageReport.ts"
 import { UsageStore } from "../../../src/services/usage/UsageStore.ts"
+import { admit } from "../RunQueueContract.ts"
 import { call, eventOf, newRunId, stored, uuid } from "../StoredTasks.ts"
 
-export type UsageTests = Vitest.MethodsNonLive<TaskWrites | TaskRetention | UsageStore | SecureRandom.SecureRandom>
+export type UsageTests = Vitest.MethodsNonLive<
+  TaskWrites | RunQueue | TaskRetention | UsageStore | SecureRandom.SecureRandom
+>
 
 const tokensOf = (input: number, output: number): Usage.Tokens => ({
   input,
@@ -260,6 +264,37 @@ export const contract = (it: UsageTests) => {
           tasks
         ])
       )
+    }))
+
+  it.effect("leaves out the time for which resumed runs wait in the queue", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const store = yield* UsageStore
+      const begun = (yield* now) / 1000
+      const at = (minutes: number) => Effect.andThen(TestClock.setTime(begun + minutes * 60_000), now)
+      const [admitted, ended, known] = [yield* stored(), yield* stored(), yield* stored()]
+      for (const [tag, minutes] of [["Accepted", 0], ["Interrupted", 1]] as const) {
+        for (const { uuid } of [admitted, ended, known]) {
+          yield* writes.commit(uuid, yield* eventOf(tag), yield* at(minutes))
+        }
+      }
+      for (const { uuid } of [ended, known, admitted]) {
+        const answer = yield* eventOf("ToolResultsSubmitted")
+        yield* writes.commit(uuid, answer, yield* at(2), undefined, undefined, true)
+      }
+      yield* writes.commit(ended.uuid, yield* eventOf("TimeLimitExceeded"), yield* at(10))
+      // An event shows that the core has the run.
+      yield* writes.commit(known.uuid, yield* eventOf("Progressed"), yield* at(20))
+      assert.deepStrictEqual(
+        (yield* admit(5, { at: yield* at(30) })).heads.map(({ uuid }) => uuid),
+        [admitted.uuid]
+      )
+      for (const { uuid } of [admitted, known]) yield* writes.commit(uuid, yield* eventOf("Completed"), yield* at(33))
+      const seconds = yield* Effect.forEach(
+        [admitted, ended, known],
+        ({ uuid }) => Effect.map(store.ofTask(uuid), (usage) => usage?.activeSeconds)
+      )
+      assert.deepStrictEqual(seconds, [60 + 180, 60, 60 + 780])
     }))
 
   it.effect("keeps usage after its task is deleted, until it is erased or too old", () =>

@@ -9,7 +9,7 @@ import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it } from "vitest"
-import { parseAllDocuments } from "yaml"
+import { parse, parseAllDocuments } from "yaml"
 import { definitions, prometheusName } from "../../../src/services/telemetry/Metrics.ts"
 import { instructionsOf } from "../../kit/Containerfile.ts"
 import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
@@ -164,5 +164,25 @@ describe("kubernetes.yaml", () => {
     assert.deepStrictEqual(migrate?.securityContext, container.securityContext)
     assert.deepStrictEqual(job.securityContext, pod.securityContext)
     assert.notDeepEqual(manifestOf("Job").spec.template.metadata.labels, labels)
+  })
+
+  it("is the base of the overlay in the README", () => {
+    const folder = path.join(root, "src/runtime/deployment")
+    const page = fs.readFileSync(path.join(folder, "README.md"), "utf8")
+    const overlay = parse(/## Kubernetes.*?```yaml\n(.*?)```/s.exec(page)![1]!)
+    assert.deepStrictEqual(parse(fs.readFileSync(path.join(folder, "kustomization.yaml"), "utf8")).resources, [
+      "kubernetes.yaml"
+    ])
+    for (const { name } of overlay.images) assert.strictEqual(container.image?.split(":")[0], name)
+    for (const { name } of overlay.configMapGenerator) assert.strictEqual(manifestOf("ConfigMap").metadata.name, name)
+    for (const { name } of overlay.secretGenerator) assert.strictEqual(manifestOf("Secret").metadata.name, name)
+    for (const { patch, target } of overlay.patches) {
+      const patched = manifests.find(({ kind, metadata }) => kind === target.kind && metadata.name === target.name)
+      for (const { path: address } of parse(patch)) {
+        const value = address.slice(1).split("/").reduce((part: any, key: string) => part?.[key], patched)
+        assert.isDefined(value, address)
+      }
+    }
+    assertKnown(Object.fromEntries(overlay.configMapGenerator[0].literals.map((text: string) => text.split("="))))
   })
 })

@@ -27,17 +27,16 @@ describe("a connection that fails before the server has sent anything", () => {
           open: () => openTo(hosts[0]),
           openUnguarded: () => openTo(hosts[0]),
           openTo,
-          guard: (socket: Socket) => socket,
           refuse: () => {},
           allow: () => {},
           patience: Patience.make(),
           traffic: { received: () => 0, unanswered: () => 0 }
         }
         const options = { host: "unused", username: "a", password: Redacted.make("a"), database: "a" }
-        const { problem } = yield* monitor(options, sockets, gate, (_, open) => open)
-        yield* Effect.promise(() => eventually(async () => problem(), (found) => found !== null, 3000))
+        const { problem } = yield* monitor(options, sockets, gate)
+        yield* Effect.promise(() => eventually(async () => problem(), (found) => found !== null))
         assert.strictEqual(problem(), "does not answer")
-        yield* Effect.promise(() => eventually(async () => tried.size, (size) => size === 2, 3000))
+        yield* Effect.promise(() => eventually(async () => tried.size, (size) => size === 2))
       })
   )
 })
@@ -62,15 +61,14 @@ describe("a pooler that accepts each login and never answers its first statement
         open: openTo,
         openUnguarded: openTo,
         openTo,
-        guard: (socket: Socket) => socket,
         refuse: () => {},
         allow: () => {},
         patience: { observe: () => {}, roundTrip: () => 0, silence: () => 100 },
         traffic: { received: () => 0, unanswered: () => 0 }
       }
       const options = { ...host, username: "a", password: Redacted.make("a"), database: "a", connectTimeout: 500 }
-      const { problem } = yield* monitor(options, sockets, yield* AdmissionGate.make(1), (_, open) => open)
-      yield* Effect.promise(() => eventually(async () => logins, (count) => count > 12, 5000))
+      const { problem } = yield* monitor(options, sockets, yield* AdmissionGate.make(1))
+      yield* Effect.promise(() => eventually(async () => logins, (count) => count > 12))
       assert.strictEqual(problem(), "does not answer")
     }))
 })

@@ -159,7 +159,7 @@ describe("a hostile target", () => {
   ])("times out when it %s", async (_, onConnection, scheme) => {
     const { outcome, took } = await measure(net.createServer(onConnection), scheme)
     assert.strictEqual(outcome, "timed_out")
-    assert.isBelow(took, 1500)
+    assert.isBelow(took, 3000)
   })
 
   it("delivers its status and loses the connection when it drips the body", async () => {
@@ -177,8 +177,8 @@ describe("a hostile target", () => {
     const urls = [`http://127.0.0.1:${target.port}/`, `http://127.0.0.1:${silent.port}/`]
     const [drip, silence] = await send(urls, { timeout: Duration.millis(1500) })
     assert.strictEqual(drip?.outcome, 200)
-    assert.isBelow(drip?.took ?? 0, 500)
     assert.strictEqual(silence?.outcome, "timed_out")
+    assert.isBelow(drip!.took, silence!.took / 2)
     assert.isTrue(closed)
   })
 

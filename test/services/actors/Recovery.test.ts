@@ -61,6 +61,17 @@ describe("recovery", () => {
         assert.sameMembers(begun, pending)
       }).pipe(Effect.provide(SecureRandom.layerWebCrypto))))
 
+  it.effect("dispatches 64 pending runs at a time, and new ones meanwhile", () =>
+    withSlowCore({}, (starts) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        yield* others(300, "pending")
+        assert.strictEqual(yield* sizeAfter(starts, "5 seconds"), 64)
+        const { uuid } = yield* tasks.create(caller, question)
+        assert.strictEqual((yield* Queue.takeAll(starts)).at(-1)?.taskId, uuid)
+        assert.strictEqual(yield* sizeAfter(starts, "10 seconds"), 64)
+      }).pipe(Effect.provide(SecureRandom.layerWebCrypto))))
+
   it.effect("leaves out runs that are no longer this node's when their turn comes, until they are again", () => {
     let isMine = true
     const layerOwnership = Layer.effect(

@@ -9,9 +9,64 @@ import { Settings } from "../../../src/services/settings/Settings.ts"
 
 const runId = (number: number) => RunId.make(`019ac5d2-8001-7b10-a5f3-00000000000${number}`)
 
+/** Seconds from each refusal until the next probe, of a core without any room. */
+const pausesOf = Effect.fnUntraced(function*(retryAfter: Duration.Duration | null, count: number) {
+  const busy = yield* CoreBusy
+  let at = yield* now
+  const pauses: Array<number> = []
+  for (let number = 0; number < count; number++) {
+    const token = busy.begin(runId(1), at)
+    assert.isTrue(busy.allows(token))
+    yield* busy.refused(runId(1), token, retryAfter, at)
+    busy.end(runId(1), at)
+    const probeAt = busy.probeAt()!
+    assert.strictEqual(busy.room(plus(probeAt, "-1 millis")), 0)
+    assert.strictEqual(busy.room(probeAt), 1)
+    pauses.push((probeAt - at) / 1_000_000)
+    at = probeAt
+  }
+  return pauses
+})
+
 const layer = CoreBusy.layer.pipe(Layer.provide([TaskOwnership.layerAlone, Settings.layer({})]))
 
+describe("an admission", () => {
+  it.effect("is woken by the end of a run that counts for a limit, when runs wait, and by no other end", () =>
+    Effect.gen(function*() {
+      const busy = yield* CoreBusy
+      const isWoken = (wasHeld: boolean) => {
+        busy.wake.closeUnsafe()
+        busy.left(wasHeld)
+        return busy.wake.isOpen()
+      }
+      assert.deepStrictEqual([isWoken(true), isWoken(false)], [false, false])
+      busy.waits()
+      assert.deepStrictEqual([isWoken(true), isWoken(false)], [true, false])
+    }).pipe(Effect.provide(layer)))
+})
+
 describe("a busy core", () => {
+  it.effect("is probed after a second, or after its Retry-After of at most a minute, and later while it refuses", () =>
+    Effect.gen(function*() {
+      const pauses = (retryAfter: Duration.Duration | null, count: number) =>
+        pausesOf(retryAfter, count).pipe(Effect.provide(Layer.fresh(layer)))
+      assert.deepStrictEqual(yield* pauses(null, 6), [1, 2, 4, 8, 10, 10])
+      assert.deepStrictEqual(yield* pauses(Duration.seconds(3), 4), [3, 3, 4, 8])
+      assert.deepStrictEqual(yield* pauses(Duration.hours(1), 2), [60, 60])
+    }))
+
+  it.effect("that refuses several runs of one moment is probed after the longest pause of them, and within a minute", () =>
+    Effect.gen(function*() {
+      const busy = yield* CoreBusy
+      const at = yield* now
+      const tokens = [1, 2, 3].map((number) => busy.begin(runId(number), at))
+      for (const [index, retryAfter] of [null, Duration.seconds(5), Duration.days(1)].entries()) {
+        yield* busy.refused(runId(index + 1), tokens[index], retryAfter, at)
+        busy.end(runId(index + 1), at)
+      }
+      assert.strictEqual(busy.probeAt(), plus(at, Duration.minutes(1)))
+    }).pipe(Effect.provide(layer)))
+
   it.effect("leaves the place of an ended run to one that the core may have, for a time", () =>
     Effect.gen(function*() {
       const busy = yield* CoreBusy
@@ -27,7 +82,7 @@ describe("a busy core", () => {
       assert.strictEqual(busy.room(at), 0)
       const until = plus(at, Duration.seconds(30))
       busy.reserve(runId(3), until)
-      busy.left()
+      busy.left(false)
       assert.strictEqual(busy.room(at), 0)
       // No probe takes it either.
       assert.strictEqual(busy.room(plus(at, Duration.seconds(20))), 0)

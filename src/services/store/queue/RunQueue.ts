@@ -19,7 +19,7 @@ export { maxPosition } from "../../../domain/WaitingOn.ts"
 /** Assistants that are listed: those with most waiting. */
 export const listedAssistants = 200
 
-/** What an operator has set for an assistant. */
+/** The settings of an operator for an assistant. */
 export interface AssistantLimit {
   /** The most runs of it that the core has; null: `CORE_RUNS_PER_ASSISTANT` holds. */
   readonly runs: number | null
@@ -45,7 +45,7 @@ export interface QueueState {
   readonly assistants: ReadonlyArray<AssistantQueue>
 }
 
-/** What one node may take from the queue. */
+/** The runs that one node may take from the queue. */
 export interface Admission {
   readonly at: Timestamp
   /** The most runs that are admitted. */
@@ -54,7 +54,7 @@ export interface Admission {
   readonly limits: RunLimits
   /** Only tasks of these shards; undefined for all. */
   readonly shards: ReadonlyArray<TaskShard> | undefined
-  /** Where the search of each class begins, by class: entries before it have left the queue. */
+  /** The ticket at which the search of each class begins, by class: entries before it have left the queue. */
   readonly floor: ReadonlyArray<number>
   /** When this node last admitted a run of each class, by class. */
   readonly servedAt: ReadonlyArray<Timestamp>

@@ -117,7 +117,7 @@ BEGIN
       SELECT e.occurred_at FROM task_events e WHERE e.task_uuid = t.uuid AND e.revision = t.revision
     ) END ORDER BY t.uuid))
   FROM tasks t WHERE t.uuid = ANY (returned);
-  -- Whoever admits one of these at this moment has it.
+  -- An admission may have locked one of these at this moment: it takes it.
   WITH mine AS (
     SELECT * FROM waiting_runs w WHERE w.sub = ANY (p_sub) AND w.class < ${resumedClass} FOR UPDATE SKIP LOCKED
   ), sorted AS (

@@ -58,7 +58,7 @@ export const noQueue: QueueEntry = { waits: false, limits: { runs: null, runsPer
 export interface Created {
   readonly taskId: TaskId
   readonly isReplay: boolean
-  /** Where the run is. The acceptance deadline of one that waits is null. */
+  /** The place of the run. The acceptance deadline of one that waits is null. */
   readonly room: Room | null
 }
 

@@ -279,15 +279,15 @@ describe("live text", () => {
       body: append === undefined ? {} : { next: append.index + 1 }
     })
     const { open, opened } = gate()
+    const begun = performance.now()
     const runId = await makeCore(write(opened)).start()
     const appends = () => service.of(runId, "progress").filter(({ append }) => append !== undefined)
     const textOf = () => appends().map(({ append }) => append.text).join("")
     await eventually(() => Promise.resolve(textOf()), (text) => text === expected)
     assert.deepStrictEqual(appends().map(({ append }) => append.index), Array.from(appends(), (_, index) => index))
     assert.isAtLeast(appends().length, 3)
-    for (const [index, { at }] of appends().entries()) {
-      if (index > 0) assert.isAbove(at - appends()[index - 1]!.at, 25)
-    }
+    // Each may arrive late, but none before it was sent.
+    assert.isAtMost(appends().length, (appends().at(-1)!.at - begun) / 40 + 2)
     // The whole turn is stored too.
     const turn = await eventually(
       () => Promise.resolve(service.of(runId, "progress").find((event) => event["turn"] !== undefined)),

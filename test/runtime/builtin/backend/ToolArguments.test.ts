@@ -1,5 +1,6 @@
 import { assert, describe, it } from "vitest"
 import { isDeeperThan, problemsOf } from "../../../../src/runtime/builtin/backend/ToolArguments.ts"
+import { cpuOf } from "../../../kit/cpu.ts"
 
 const city = { type: "object", properties: { city: { type: "string" }, days: { type: "integer" } }, required: ["city"] }
 
@@ -16,13 +17,6 @@ const doubling = (levels: number) => ({
 })
 
 const nested = (levels: number): never => Array.from({ length: levels }).reduce((inner) => [inner], 0 as never) as never
-
-const cpuOf = (run: () => unknown) => {
-  const before = process.threadCpuUsage()
-  run()
-  const { system, user } = process.threadCpuUsage(before)
-  return (system + user) / 1000
-}
 
 describe("a tool's arguments", () => {
   it("are checked by the common keywords of JSON Schema", () => {

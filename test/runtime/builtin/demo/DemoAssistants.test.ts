@@ -8,6 +8,7 @@ import * as FileStorage from "../../../../src/runtime/builtin/backend/FileStorag
 import * as StorageQuota from "../../../../src/runtime/builtin/backend/StorageQuota.ts"
 import * as DemoAssistants from "../../../../src/runtime/builtin/demo/DemoAssistants.ts"
 import * as NodeCrypto from "../../../../src/runtime/node/NodeCrypto.ts"
+import { cpuTimer } from "../../../kit/cpu.ts"
 import { useDirectory } from "../../../kit/suite.ts"
 import { isThorough } from "../../../kit/thorough.ts"
 
@@ -79,11 +80,8 @@ const maxCpu = 150
 
 const cpuOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
-    const before = process.threadCpuUsage()
-    return Effect.map(effect, () => {
-      const { system, user } = process.threadCpuUsage(before)
-      return (system + user) / 1000
-    })
+    const elapsed = cpuTimer()
+    return Effect.map(effect, elapsed)
   })
 
 const clientTools = Array.from({ length: 128 }, (_, n) => ({

@@ -1,18 +1,8 @@
 import { layer } from "@effect/vitest"
-import { Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
-import { Changes } from "../../../../src/services/signals/Changes.ts"
-import * as RevocationRepositoryMemory from "../../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
-import * as TaskStoreMemory from "../../../../src/services/store/tasks/TaskStoreMemory.ts"
+import { runQueueContract } from "../../../kit/RunQueueContract.ts"
+import { layerMemory } from "../../../kit/StoreLayers.ts"
 import { contract } from "../../../kit/TaskStoreContract.ts"
-import { layerFormats } from "../../../kit/WebhookStoreContract.ts"
 
-layer(
-  Layer.mergeAll(
-    TaskStoreMemory.layer.pipe(
-      Layer.provide(layerFormats),
-      Layer.provideMerge([Changes.layer, RevocationRepositoryMemory.layer])
-    ),
-    SecureRandom.layerWebCrypto
-  )
-)("the stores in memory", contract)
+layer(layerMemory)("the stores in memory", contract)
+
+layer(layerMemory)("the queue in memory", runQueueContract)

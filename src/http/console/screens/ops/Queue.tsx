@@ -1,4 +1,4 @@
-/** What the core has and what waits for room, by assistant. An assistant can be limited and paused. */
+/** The runs that the core has and those that wait for room, by assistant. An assistant can be limited and paused. */
 import { useState } from "preact/hooks"
 import { Age, Fact, TextField } from "../../components/Basics.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
@@ -17,7 +17,7 @@ const nameOf = ({ assistant_id: id, name }: Pick<Assistant, "assistant_id" | "na
 
 const limitOf = (runs: number | null) => runs === null ? "no limit" : runs.toLocaleString("en")
 
-/** What is asked of the operator. */
+/** The open dialog. */
 type Question = { readonly ask: "pause" | "limit"; readonly assistant: Assistant } | { readonly ask: "other" }
 
 const Row = ({ assistant, onAsk, queue }: {

@@ -1,0 +1,97 @@
+/**
+ * `WORKERS`: the service as several processes of this machine behind one port, as a cluster of their own on the same database. The first
+ * process serves nothing: it starts the workers and the embedded database, starts a worker again that has ended, and ends them all. A
+ * worker that dies loses nothing, as any node of a cluster: the others take its tasks over.
+ */
+import { Deferred, Duration, Effect, Redacted, Schema } from "effect"
+import cluster, { type Worker } from "node:cluster"
+import { createServer } from "node:net"
+import * as Banner from "./Banner.ts"
+import type { AppConfig } from "./config/AppConfig.ts"
+import { toEnvironment, type WorkerAssignment } from "./config/WorkerAssignment.ts"
+import { freePort } from "./node/LocalPort.ts"
+import * as EmbeddedPostgres from "./postgres/EmbeddedPostgres.ts"
+
+/** A worker that has ended soon after its start is started again after this pause. */
+const pause = Duration.seconds(5)
+
+/** Longer than a node needs to drain. */
+const drainTimeout = Duration.seconds(30)
+
+class WorkerFailed extends Schema.TaggedError<WorkerFailed>()("WorkerFailed", { message: Schema.String }) {}
+
+class PortInUse extends Schema.TaggedError<PortInUse>()("ServeError", { cause: Schema.Defect() }) {}
+
+/** The system lets any processes share a port that ask for it: a second service must not get the requests of this one. */
+const requireFree = (host: string, port: number) =>
+  Effect.callback<void, PortInUse>((resume) => {
+    const server = createServer()
+    server.once("error", (cause) => resume(Effect.fail(new PortInUse({ cause }))))
+    server.listen({ host, port }, () => server.close(() => resume(Effect.void)))
+  })
+
+/** Waits until a worker has ended, and returns how. */
+const ended = (worker: Worker) =>
+  Effect.callback<string>((resume) => {
+    const end = (code: number | null, signal: string | null) => resume(Effect.succeed(signal ?? `exit code ${code}`))
+    if (worker.isDead()) end(worker.process.exitCode, worker.process.signalCode)
+    else worker.once("exit", end)
+  })
+
+const start = (assignment: WorkerAssignment) =>
+  Effect.acquireRelease(
+    Effect.sync(() => cluster.fork(toEnvironment(assignment))),
+    (worker) =>
+      Effect.suspend(() => {
+        worker.process.kill("SIGTERM")
+        return Effect.timeoutOption(ended(worker), drainTimeout)
+      })
+  )
+
+/** Runs a worker, and again whenever it has ended. Fails when it ends before it was ready for the first time. */
+const keep = Effect.fnUntraced(function*(assignment: WorkerAssignment, isReady: Deferred.Deferred<void>) {
+  for (;;) {
+    const begun = performance.now()
+    const how = yield* Effect.scoped(Effect.flatMap(start(assignment), (worker) => {
+      worker.once("message", () => Deferred.doneUnsafe(isReady, Effect.void))
+      return ended(worker)
+    }))
+    if (!(yield* Deferred.isDone(isReady))) {
+      return yield* new WorkerFailed({ message: `Worker ${assignment.number} did not start (${how})` })
+    }
+    yield* Effect.annotateLogs(Effect.logError("a worker has ended, and is started again"), {
+      worker: assignment.number,
+      how
+    })
+    if (performance.now() - begun < Duration.toMillis(pause)) yield* Effect.sleep(pause)
+  }
+})
+
+/** Runs the workers until the process is stopped. */
+export const supervise = Effect.fnUntraced(function*(config: AppConfig) {
+  const { dataDir, databaseUrl, host, internalPort, port, workers } = config
+  for (const shared of internalPort === undefined ? [port] : [port, internalPort]) yield* requireFree(host, shared)
+  const embedded = databaseUrl === undefined ? yield* EmbeddedPostgres.start(dataDir) : undefined
+  if (embedded !== undefined) yield* Effect.logInfo(`Embedded Postgres on ${embedded.directory}`)
+  const ports = yield* Effect.all(Array.from({ length: workers }, () => freePort))
+  const running = yield* Effect.forEach(ports, (ownPort, index) =>
+    Effect.map(freePort, (free) => {
+      const isReady = Deferred.makeUnsafe<void>()
+      const kept = keep({
+        number: index + 1,
+        count: workers,
+        databaseUrl: embedded === undefined ? null : Redacted.value(embedded.url),
+        cluster: config.cluster === undefined
+          ? { host: "127.0.0.1", port: free }
+          : { host: config.cluster.host, port: config.cluster.port + index },
+        ownPort,
+        ports
+      }, isReady)
+      return { kept, isReady: Deferred.await(isReady) }
+    }))
+  const announce = Effect.andThen(Effect.all(running.map(({ isReady }) => isReady)), Banner.print(config))
+  yield* Effect.all([...running.map(({ kept }) => kept), announce], { concurrency: "unbounded", discard: true })
+}, Effect.scoped)
+
+/** Tells the first process that this worker serves requests. */
+export const reportReady = Effect.sync(() => void process.send?.("ready"))

@@ -1,0 +1,139 @@
+/** `WORKERS`: several processes behind one port, as clients, operators and the core see them. */
+import { execFile } from "node:child_process"
+import * as fs from "node:fs"
+import { request } from "node:http"
+import * as path from "node:path"
+import { assert, describe, it, onTestFinished } from "vitest"
+import { complete, ScriptedCore, type StartedRun } from "../kit/ScriptedCore.ts"
+import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
+
+const system = await use(startSystem({ WORKERS: "2", MAX_ACTIVE_TASKS: "10000" }))
+const { core, service, settings } = system
+const token = await mint("ann")
+
+/** A request on a connection of its own: the system gives each connection to one of the processes. */
+const call = (method: string, address: string, body?: object, bearer = token) =>
+  new Promise<{ readonly status: number; readonly text: string }>((resolve, reject) => {
+    const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" }
+    request(service.url + address, { method, headers, agent: false }, (response) => {
+      let text = ""
+      response.setEncoding("utf8").on("data", (chunk) => text += chunk)
+      response.on("end", () => resolve({ status: response.statusCode!, text })).on("error", reject)
+    }).on("error", reject).end(body && JSON.stringify(body))
+  })
+
+const create = async () => {
+  const { status, text } = await call("POST", "/api/tasks", {
+    assistant_id: 1,
+    input: [{ type: "text", text: "Why?" }]
+  })
+  assert.strictEqual(status, 201, text)
+  return JSON.parse(text).uuid as string
+}
+
+const statusOf = async (uuid: string) => JSON.parse((await call("GET", `/api/tasks/${uuid}`)).text).status as string
+
+/** A report may meet a process that dies; a core sends it again. */
+const completeSurely = (run: StartedRun) =>
+  eventually(() => complete(run).then(({ status }) => status, () => 0), (status) => status === 200 || status === 409)
+
+const metrics = async () => (await call("GET", "/internal/metrics", undefined, internalToken)).text
+
+/** The creates that each worker has counted. */
+const createsOf = (page: string) =>
+  [1, 2].map((worker) =>
+    Number(
+      new RegExp(`^task_transitions_total\\{worker="${worker}",event="Created".*\\} (\\d+)$`, "m").exec(page)?.[1] ?? 0
+    )
+  )
+
+const workers = () => {
+  const pid = service.process.pid!
+  return fs.readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number)
+}
+
+const run = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
+  new Promise<{ readonly code: unknown; readonly out: string; readonly err: string }>((resolve) => {
+    const cwd = path.resolve(import.meta.dirname, "../..")
+    execFile(
+      process.execPath,
+      ["src/runtime/Main.ts", ...args],
+      { cwd, env },
+      (error, out, err) => resolve({ code: error?.code ?? 0, out, err })
+    )
+  })
+
+describe("several processes behind one port", () => {
+  it("share the requests, and show the metrics of all whichever is asked", async () => {
+    const uuids = await Promise.all(Array.from({ length: 40 }, create))
+    for (const uuid of uuids) await completeSurely(await core.run(uuid))
+    for (const uuid of uuids) assert.strictEqual(await statusOf(uuid), "completed")
+    for (const page of await Promise.all(Array.from({ length: 8 }, metrics))) {
+      const creates = createsOf(page)
+      assert.strictEqual(creates[0]! + creates[1]!, 40, page)
+      assert.isAbove(Math.min(...creates), 0)
+      assert.strictEqual(page.match(/^# TYPE task_transitions_total /gm)?.length, 1)
+    }
+    assert.match(service.output, /worker/)
+  })
+
+  it("lose no acknowledged task when one is killed, which is started again", async () => {
+    const before = workers()
+    const [victim] = before
+    const acknowledged: Array<string> = []
+    const ends: Array<Promise<unknown>> = []
+    for (let round = 0; round < 30; round++) {
+      if (round === 10) process.kill(victim!, "SIGKILL")
+      const created = await Promise.allSettled(Array.from({ length: 4 }, create))
+      for (const one of created) {
+        if (one.status === "rejected") continue
+        acknowledged.push(one.value)
+        ends.push(
+          eventually(async () => core.runOf(one.value), (found) => found !== undefined, 30_000)
+            .then((found) => completeSurely(found!))
+        )
+      }
+    }
+    await Promise.all(ends)
+    assert.isAbove(acknowledged.length, 60)
+    for (const uuid of acknowledged) assert.strictEqual(await statusOf(uuid), "completed")
+    await eventually(async () => workers(), (now) => now.length === 2 && !now.includes(victim!))
+    await service.logged(/a worker has ended, and is started again/)
+    await eventually(metrics, (page) => /\{worker="1"/.test(page) && /\{worker="2"/.test(page), 20_000)
+  })
+
+  it("do not share the port with another service", async () => {
+    const port = new URL(service.url).port
+    const second = Service.start({ ...settings, WORKERS: "2" }, Number(port), undefined, "/none", 5000)
+    const error = await second.then(() => "", (failure) => String(failure))
+    assert.match(error, /EADDRINUSE/)
+  })
+
+  it("end together", async () => {
+    const other = await use(new ScriptedCore().listen(), onTestFinished)
+    const started = await Service.start({ ...settings, CORE_URL: other.url, WORKERS: "2" })
+    const pid = started.process.pid!
+    const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean)
+    assert.lengthOf(children, 2)
+    process.kill(pid, "SIGTERM")
+    await eventually(async () => started.process.exitCode, (code) => code !== null, 30_000)
+    assert.strictEqual(started.process.exitCode, 0)
+    for (const child of children) assert.isFalse(fs.existsSync(`/proc/${child}`))
+  })
+})
+
+describe("the command line of npm start", () => {
+  it("describes itself, and refuses what it does not know", async () => {
+    const help = await run(["--help"])
+    assert.strictEqual(help.code, 0)
+    assert.match(help.out, /--workers N/)
+    const unknown = await run(["--threads", "2"])
+    assert.strictEqual(unknown.code, 2)
+    assert.match(unknown.err, /--threads/)
+    const none = await run(["--workers", "0"], settings)
+    assert.strictEqual(none.code, 1)
+    assert.match(none.err, /WORKERS: must be between 1 and 32/)
+  })
+})
