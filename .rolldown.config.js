@@ -3,7 +3,9 @@
  * node_modules. The directory has the depth of `src/runtime`, from which `Version.ts` finds package.json; the reader is next to
  * the chunk that starts it.
  */
+import * as fs from "node:fs"
 import * as http from "node:http"
+import * as path from "node:path"
 
 /** An import of `node:http` reads all its exports, and these load Node's own undici: 5 MiB and 20 ms. Nothing uses them. */
 const httpExportsOfUndici = ["CloseEvent", "MessageEvent", "WebSocket"]
@@ -18,6 +20,33 @@ const httpWithoutUndici = {
   }
 }
 
+/** The console is bundled apart, from these. */
+const librariesOfTheConsole = ["@cfworker/json-schema", "@preact/signals", "@preact/signals-core", "marked", "preact"]
+
+/** Writes the licences of all libraries whose code is in the bundle. */
+const notices = {
+  name: "notices",
+  generateBundle(_, bundle) {
+    const ids = Object.values(bundle).flatMap(({ moduleIds = [] }) => moduleIds)
+    const folders = new Set(librariesOfTheConsole.map((name) => path.resolve("node_modules", name)))
+    for (const id of ids) {
+      const [folder] = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id) ?? []
+      if (folder !== undefined) folders.add(folder)
+    }
+    const notices = [...folders].toSorted().map((folder) => {
+      const { license, name, version } = JSON.parse(fs.readFileSync(path.join(folder, "package.json"), "utf8"))
+      const texts = fs.readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file)).toSorted()
+        .map((file) => fs.readFileSync(path.join(folder, file), "utf8").trim())
+      return [`${name} ${version} (${license})`, ...texts].join("\n\n")
+    })
+    this.emitFile({
+      type: "asset",
+      fileName: "THIRD-PARTY-NOTICES.txt",
+      source: `${notices.join(`\n\n${"-".repeat(80)}\n\n`)}\n`
+    })
+  }
+}
+
 export default {
   input: {
     Cli: "src/runtime/cli/Cli.ts",
@@ -28,7 +57,7 @@ export default {
   platform: "node",
   // Bundles the console in a checkout; a package has the bundled files.
   external: ["rolldown"],
-  plugins: [httpWithoutUndici],
+  plugins: [httpWithoutUndici, notices],
   // rolldown loses the names that a dynamically imported module re-exports from CommonJS.
   resolve: { alias: { "./Undici.js": "undici", "@effect/platform-node/Undici": "undici" } },
   // Effect names its fields by constants: as literals they are found faster, which is 4 % of the CPU of a task. Some constants are made

@@ -40,11 +40,20 @@ const codes = list(
     )
 )
 
+/** What each process of a deployment cannot do without, by the process. */
+const required = list(
+  (["service", "core", "backend"] as const).map((part) => {
+    const names = all.filter(({ requiredBy }) => requiredBy?.includes(part) === true).map(({ name }) => name)
+    return `${part === "service" ? "each node" : `a ${part} served alone`}: ${code(names)}`
+  })
+)
+
 export const pages: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "README.md": { states },
   "src/http/README.md": { codes },
   "src/runtime/README.md": {
     settings: list(all.map((s) => `${code([s.name])} (${s.default}): ${s.meaning}`))
   },
-  "src/runtime/deployment/Growth.md": Growth.tables
+  "src/runtime/deployment/Growth.md": Growth.tables,
+  "src/runtime/deployment/Production.md": { required }
 }

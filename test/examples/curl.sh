@@ -9,7 +9,7 @@ field() { sed 's/.*"'"$1"'": *"\([^"]*\)".*/\1/'; }
 
 post() { curl -fsS "$url$1" -H "$auth" -H 'Content-Type: application/json' -d "$2"; }
 
-# What an upload returns is an item of `input` as it is.
+# The result of an upload is an item of `input` as it is.
 item=$(printf 'The meeting is on Tuesday.\n' | curl -fsS "$url/api/files" -H "$auth" -F 'file=@-;filename=notes.txt')
 uuid=$(post /api/tasks "{\"assistant_id\": 1, \"input\": [{\"type\": \"text\", \"text\": \"When is the meeting?\"}, $item]}" | field uuid)
 echo "asked: $(curl -fsS "$url/api/tasks/$uuid?wait=60" -H "$auth" | field status)"

@@ -11,7 +11,7 @@ const item = await client.files.upload(notes, {
   onProgress: ({ loaded, total }) => console.log(`sent ${loaded} of ${total ?? "?"} bytes`)
 })
 
-// What an upload returns is an item of `input` as it is.
+// The result of an upload is an item of `input` as it is.
 const task = await client.tasks.run({
   assistant_id: 1,
   input: [{ type: "text", text: "When is the meeting?" }, item]

@@ -58,7 +58,7 @@ await tasks.create({ ...body, callback_secret: process.env.WEBHOOK_SECRET ?? "" 
 /** The last lines that each program prints, in the order of the README. */
 const expected: ReadonlyArray<RegExp> = [
   /^completed .*42/s,
-  /^\S+ interrupted\n\S+ completed\ncompleted$/m,
+  /^\S+ interrupted\n\S+ processing\n\S+ completed\ncompleted$/m,
   /^completed$/,
   /^\S+ \S+ completed\n401 204$/,
   /^invalid: .*assistant_id/s,
@@ -115,6 +115,27 @@ describe("async-task-service-client", () => {
     assert.strictEqual(problemsOf([path.join(folder, "exports.ts")], folder), "")
   })
 
+  it("has a page whose links lead to the repository that package.json names, or has none", () => {
+    const linksOf = (directory: string) =>
+      [...fs.readFileSync(path.join(directory, "README.md"), "utf8").matchAll(/\]\(([^)]+)\)/g)].map(([, link = ""]) =>
+        link
+      )
+    assert.deepStrictEqual(linksOf(installed), [])
+    const checkout = path.join(folder, "checkout")
+    fs.mkdirSync(path.join(checkout, "packed"), { recursive: true })
+    for (const name of ["src", "test"]) fs.symlinkSync(path.join(root, name), path.join(checkout, name))
+    const homepage = "https://github.com/owner/name"
+    const service = JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8"))
+    fs.writeFileSync(path.join(checkout, "package.json"), JSON.stringify({ ...service, homepage }))
+    assert.strictEqual(problemsOf([path.join(root, ".client-package.js"), "packed"], checkout), "")
+    const links = linksOf(path.join(checkout, "packed"))
+    assert.isNotEmpty(links)
+    for (const link of links) {
+      const [file = ""] = link.split(`${homepage}/blob/v${service.version}/`)[1]?.split("#") ?? []
+      assert.isTrue(file !== "" && fs.existsSync(path.join(root, file)), link)
+    }
+  })
+
   it("has an expectation for every program of its README", () => assert.lengthOf(blocks, expected.length))
 
   it("compiles all programs of its README in strict mode", () => {
@@ -146,4 +167,16 @@ describe("async-task-service-client", () => {
       assert.match(stdout.trimEnd(), lines)
     })
   }
+})
+
+describe("the bundle of the service", () => {
+  it("has the licences of all libraries in it", () => {
+    const directory = process.env["TEST_SERVICE"] ?? ""
+    const notices = fs.readFileSync(path.join(directory, "THIRD-PARTY-NOTICES.txt"), "utf8")
+    const { dependencies } = JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8"))
+    for (const name of [...Object.keys(dependencies), "preact", "marked", "pako"]) {
+      assert.match(notices, new RegExp(`^${name} \\d[^\\n]* \\(.+\\)\\n\\n`, "m"))
+    }
+    assert.match(notices, /Permission is hereby granted, free of charge/)
+  })
 })

@@ -35,7 +35,7 @@ describe("the Promise client", () => {
     assert.strictEqual(task.status, "completed")
     assert.include(outputText(task), `call_weather answered {"city":"call weather, clock and nothing","sky":"clear"}`)
     assert.include(outputText(task), `call_clock failed with "no battery"`)
-    assert.deepStrictEqual(updates.slice(-2), ["interrupted", "completed"])
+    assert.deepStrictEqual(updates.slice(-3), ["interrupted", "processing", "completed"])
   })
 
   it("stops waiting when the task is interrupted, and cancels it", async () => {

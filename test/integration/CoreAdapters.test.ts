@@ -62,7 +62,7 @@ const approve = {
   parameters: { type: "object", properties: { price: { type: "number" } } }
 }
 
-const files = ["aiSdk.ts", "openaiAgents.ts", "langGraph.ts", "mcp.ts", "openai.py"]
+const files = ["aiSdk.ts", "openaiAgents.ts", "langGraph.ts", "mastra.ts", "mcp.ts", "openai.py"]
 
 for (const file of files.filter((name) => hasPython || !name.endsWith(".py"))) {
   describe(`the example core ${file}`, async () => {

@@ -1,7 +1,10 @@
 /** The package for cores in TypeScript, as a process, with the service. */
+import { spawnSync } from "node:child_process"
+import * as path from "node:path"
 import { assert, it, onTestFinished } from "vitest"
+import { conformance } from "../kit/conformance.ts"
 import { authorCore } from "../kit/cores/authorCore.ts"
-import { coreToken } from "../kit/cores/startCore.ts"
+import { coreToken, startCore } from "../kit/cores/startCore.ts"
 import { openDatabase } from "../kit/databases.ts"
 import { internalToken, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
@@ -23,5 +26,18 @@ it("the service prints the settings that its core needs, in development", async 
   assert.notInclude(output, coreToken)
   assert.notInclude(output, internalToken)
 })
+
+/** Other runtimes of the package, where they are installed. */
+for (const command of [["bun", "run"], ["deno", "run", "--allow-all", "--no-check"]] as const) {
+  const isInstalled = spawnSync(command[0], ["--version"]).status === 0
+  it.skipIf(!isInstalled)(`a core of author.ts conforms with ${command[0]}`, async () => {
+    const file = path.resolve(import.meta.dirname, "../kit/cores/author.ts")
+    const { child, exited, url } = await startCore(file, {}, onTestFinished, command)
+    const cases = await conformance(url, coreToken)
+    assert.deepStrictEqual(cases.filter(({ outcome }) => outcome !== "passed"), [])
+    child.kill("SIGTERM")
+    assert.deepStrictEqual(await exited, [0, null])
+  }, 60_000)
+}
 
 authorCore("author.ts")

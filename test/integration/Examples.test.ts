@@ -19,7 +19,14 @@ const expected: Readonly<Record<string, ReadonlyArray<RegExp>>> = {
   "rpc.ts": [/^event: processing$/, /^event: completed$/, /^refused: The task is completed, not interrupted\.$/],
   "clock.ts": [/^✔ a task fails after 24 hours/, /^✔ a webhook is sent again/, /^✔ tool results/, /^ℹ fail 0$/],
   "virtualTime.ts": [/^an hour and ten minutes passed$/],
-  "curl.sh": [/^asked: completed$/, /^called: interrupted$/, /^answered: completed$/, /^completed: \d+$/]
+  "curl.sh": [/^asked: completed$/, /^called: interrupted$/, /^answered: completed$/, /^completed: \d+$/],
+  "recipes/approval.ts": [/^waits: approve$/, /^then: completed$/],
+  "recipes/nightly.ts": [/^next: \d+ nights, at two in Oslo: 0[01]:00$/, /^tried: completed$/, /^runs: \d$/],
+  "recipes/batch.ts": [/^answers: 12 .*order 12/, /^completed: 12$/],
+  "recipes/chat.ts": [/^assistant: .*42/, /^assistant: .*goodbye/, /^messages: 4$/],
+  "recipes/limit.ts": [/^the customer may have 200 active tasks$/, /^all others have 5$/],
+  "recipes/stop.ts": [/^processing$/, /^canceled$/, /^now: canceled The user pressed stop$/, /^again: .*canceled/],
+  "recipes/again.ts": [/^failed Task processing failed$/, /^completed .*42/, /^tasks of the order: 2$/]
 }
 
 const settings = { CORE_URL: "", DATA_DIR: useDirectory(), WEBHOOK_ALLOW_PRIVATE: "true" }
@@ -34,8 +41,7 @@ afterAll(async () => {
 describe("test/examples", () => {
   it("has an expectation for every program", () => {
     assert.sameMembers(
-      fs.readdirSync(examples, { withFileTypes: true }).filter((entry) => entry.isFile()).map(({ name }) => name)
-        .filter((name) => !/^(README\.md|core\.)/.test(name)),
+      fs.globSync("{,recipes/}*.{ts,sh,py}", { cwd: examples }).filter((name) => !name.startsWith("core.")),
       Object.keys(expected)
     )
   })
@@ -44,7 +50,7 @@ describe("test/examples", () => {
     it(`runs ${name}`, async () => {
       const file = path.join(examples, name)
       assert.isAtMost(fs.readFileSync(file, "utf8").trimEnd().split("\n").length, 60)
-      const sub = `example-${name}`
+      const sub = `example-${path.basename(name)}`
       const run = promisify(execFile)(name.endsWith(".sh") ? "sh" : process.execPath, [file], {
         timeout: 45_000,
         env: {

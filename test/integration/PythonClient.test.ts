@@ -1,4 +1,5 @@
 /** The Python client: its wheel, its suites, its types, and every program of its page, as a stranger would use them. */
+import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it } from "vitest"
@@ -11,6 +12,7 @@ const root = path.resolve(import.meta.dirname, "../..")
 const client = path.join(root, "src/http/client/python")
 const suites = path.join(root, "test/http/client/python")
 const folder = useDirectory()
+const { version } = JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8"))
 const installed = path.join(folder, "installed")
 
 /** Returns what the program prints. */
@@ -29,7 +31,7 @@ const environment = async (sub: string) => ({
 
 /** Installs the wheel as pip does, which machines may lack: a wheel of pure Python is unpacked. */
 const install = async () => {
-  const wheel = await run([path.join(client, "build_backend.py"), folder])
+  const wheel = (await run([path.join(client, "build_backend.py"), folder])).split("\n").at(-1) ?? ""
   await run(["-m", "zipfile", "-e", wheel, installed])
   return path.resolve(folder, wheel)
 }
@@ -141,12 +143,11 @@ for (const [index, code] of blocks.entries()) {
 describe.skipIf(!hasPython)("the Python client", () => {
   it("is a wheel smaller than 60 kB with nothing to install beside it", async () => {
     assert.isBelow(fs.statSync(wheel).size, 60_000)
-    const { version } = JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8"))
     assert.include(wheel, `-${version}-`)
     const print = "import importlib.metadata as m; print(m.metadata('async-task-service-client'))"
     assert.match(
       await run(["-c", print]),
-      new RegExp(`^Version: ${version}\nSummary: .*\nRequires-Python: >=3.9$`, "m")
+      new RegExp(`^Version: ${version}\nSummary: .*\nKeywords: .*\n(Classifier: .*\n)+Requires-Python: >=3.9$`, "m")
     )
     assert.notInclude(await run(["-c", print]), "Requires-Dist")
   })
@@ -158,6 +159,45 @@ describe.skipIf(!hasPython)("the Python client", () => {
       fs.readdirSync(path.join(target, "async_task_service_client")).filter((name) => name !== "__pycache__"),
       fs.readdirSync(path.join(client, "async_task_service_client")).filter((name) => name !== "__pycache__")
     )
+  })
+
+  it.skipIf(!hasModules("pip", "ensurepip"))(
+    "is what pip makes of the sdist, and of the folder for an editable installation",
+    async () => {
+      const venv = path.join(folder, "venv")
+      await run(["-m", "venv", venv])
+      const inVenv = (...args: ReadonlyArray<string>) =>
+        execFileSync(path.join(venv, "bin/python"), args, { encoding: "utf8", cwd: folder })
+      const install = (...args: ReadonlyArray<string>) =>
+        inVenv("-m", "pip", "--disable-pip-version-check", "install", "--no-index", ...args)
+      const found = () => inVenv("-c", "import async_task_service_client as c; print(c.__file__)")
+      install(wheel.replace("-py3-none-any.whl", ".tar.gz"))
+      assert.include(found(), "site-packages")
+      install("--editable", client)
+      assert.include(found(), client)
+    }
+  )
+
+  it("has links to the repository that package.json names, or none", async () => {
+    const linksOf = (metadata: string) => [...metadata.matchAll(/\]\(([^)]*)\)/g)].map(([, link = ""]) => link)
+    const read = `import sys, zipfile as z; print(z.ZipFile(sys.argv[1]).read(sys.argv[2]).decode())`
+    const metadataOf = (file: string) =>
+      run(["-c", read, file, `async_task_service_client-${version}.dist-info/METADATA`])
+    assert.deepStrictEqual(linksOf(await metadataOf(wheel)).filter((link) => !link.startsWith("https://")), [])
+    const checkout = path.join(folder, "checkout")
+    const copy = path.join(checkout, "src/http/client/python")
+    fs.cpSync(client, copy, { recursive: true })
+    const homepage = "https://github.com/owner/name"
+    fs.writeFileSync(path.join(checkout, "package.json"), JSON.stringify({ version, homepage }))
+    const [built = ""] = (await run([path.join(copy, "build_backend.py"), checkout])).split("\n").slice(-1)
+    const metadata = await metadataOf(built)
+    assert.include(metadata, `Project-URL: Homepage, ${homepage}\n`)
+    const links = linksOf(metadata).filter((link) => link.startsWith(homepage))
+    assert.isNotEmpty(links)
+    for (const link of links) {
+      const [file = ""] = link.slice(`${homepage}/blob/v${version}/`.length).split("#")
+      assert.isTrue(fs.existsSync(path.join(root, file)), link)
+    }
   })
 
   it("runs its suites", () => assert.isAbove(outcomes.length, 60))

@@ -37,7 +37,8 @@ const tsc = "node_modules/typescript/bin/tsc"
 assert.strictEqual(problemsOf([tsc, "-p", ".tsconfig.client.json", "--outDir", installed]), "")
 assert.strictEqual(problemsOf([".client-package.js", installed]), "")
 fs.symlinkSync(path.join(root, "node_modules/jose"), path.join(folder, "node_modules/jose"))
-fs.writeFileSync(path.join(folder, "package.json"), "{\"type\": \"module\"}")
+// As `npm init` writes it.
+fs.writeFileSync(path.join(folder, "package.json"), "{\"type\": \"commonjs\"}")
 
 /** Starts the program of a block. */
 const start = (name: string, code: string, variables: Readonly<Record<string, string>>) => {
@@ -54,7 +55,7 @@ const question = { assistant_id: 20, input: [{ type: "text", text: "Why?" }] }
 
 describe("the README", () => {
   it("has no block that this suite does not know", () => {
-    assert.deepStrictEqual(blocks.map(({ language }) => language), ["yaml", "sh", "ts", "py", "sh", "js", "sh"])
+    assert.deepStrictEqual(blocks.map(({ language }) => language), ["yaml", "sh", "js", "py", "sh", "js", "sh"])
   })
 
   it("runs an assistant without code", async () => {
@@ -72,7 +73,7 @@ describe("the README", () => {
     assert.strictEqual(await textOf(service, await mint("reader"), question), "So.")
   })
 
-  for (const [language, name] of [["ts", "core.ts"], ["py", "core.py"]] as const) {
+  for (const [language, name] of [["js", "core.mjs"], ["py", "core.py"]] as const) {
     it.skipIf(language === "py" && !hasPython)(`runs ${name} with the settings that the service prints`, async () => {
       const [service = "", core = ""] = block("sh", 1).split("\n")
       const port = String(await freePort())
@@ -104,14 +105,15 @@ describe("the README", () => {
         FILES_DIR: path.join(folder, "files")
       })
     }
-    await start("core.ts", block("ts"), { ...variables, PORT: port })
+    await start("core.mjs", block("js"), { ...variables, PORT: port })
     const service = await use(Service.start(variables, publicPort), onTestFinished)
     const env = { PATH: process.env["PATH"], ...variables }
-    const js = path.join(folder, "token.js")
-    fs.writeFileSync(js, block("js"))
+    const js = path.join(folder, "token.mjs")
+    fs.writeFileSync(js, block("js", 1))
     const tokens = [
       execFileSync(process.execPath, [js], { env, encoding: "utf8" }),
-      execFileSync(process.execPath, cli("token", "--sub", "user-7"), { cwd: root, env, encoding: "utf8" })
+      execFileSync(process.execPath, cli("token", "--sub", "user-7"), { cwd: root, env, encoding: "utf8" }),
+      execFileSync(process.execPath, cli("token", "mint", "--sub", "user-7"), { cwd: root, env, encoding: "utf8" })
     ]
     for (const token of tokens) {
       assert.strictEqual(await textOf(service, token.trim(), question), "You said: Why?")
@@ -123,7 +125,7 @@ describe("the README", () => {
 describe("the page of cores", () => {
   const programs = blocksIn(read("src/http/client/core/README.md"))
 
-  for (const [language, name] of [["ts", "files.ts"], ["py", "files.py"]] as const) {
+  for (const [language, name] of [["ts", "files.mts"], ["py", "files.py"]] as const) {
     it.skipIf(language === "py" && !hasPython)(
       `has a core in ${language} that reads a file and asks the client`,
       async () => {

@@ -22,6 +22,9 @@ export class EventReceiver {
   readonly coreToken = "token-for-the-core"
   readonly eventToken = "token-for-events"
   readonly events: Array<ReceivedEvent & { readonly at: number; readonly answered: number }> = []
+  /** How many events each request had. */
+  readonly batches: Array<number> = []
+  takesBatches = true
   /** Answers an event. */
   answer: (event: ReceivedEvent) => ScriptedAnswer = () => ({ status: 200 })
   /** Answers what is no event. */
@@ -30,11 +33,25 @@ export class EventReceiver {
   readonly #server = new LoopbackServer(async (request, response) => {
     const body = request.url === "/internal/core/events" ? await text(request) : undefined
     if (body === undefined) return this.other(request, response)
-    const event: ReceivedEvent = JSON.parse(body)
+    const parsed: ReceivedEvent = JSON.parse(body)
     const isKnown = request.headers.authorization === `Bearer ${this.eventToken}`
-    const { body: fields = {}, headers, status } = isKnown ? this.answer(event) : { status: 401 }
-    this.events.push({ ...event, at: performance.now(), answered: status })
-    answerJson(response, status, { status: "processing", applied: true, ...fields }, headers)
+    const take = (event: ReceivedEvent) => {
+      const { body: fields = {}, headers, status } = isKnown ? this.answer(event) : { status: 401 }
+      this.events.push({ ...event, at: performance.now(), answered: status })
+      return { headers, status, body: { status: "processing", applied: true, ...fields } }
+    }
+    const events = this.takesBatches ? parsed["events"] : undefined
+    this.batches.push(Array.isArray(events) ? events.length : 1)
+    if (!Array.isArray(events)) {
+      const { body: answered, headers, status } = take(parsed)
+      return answerJson(response, status, answered, headers)
+    }
+    const results = events.map((event: ReceivedEvent) => {
+      const { body: answered, status } = take(event)
+      if (status === 200) return answered
+      return { message: "No", code: "no", status: status === 409 ? "canceled" : status }
+    })
+    answerJson(response, 200, { results })
   })
 
   async listen(port = 0) {

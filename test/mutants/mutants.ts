@@ -212,10 +212,16 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       integration("Queue.test.ts", "of 4 is kept at 4")
     ],
     [
-      "Retry-After of the core does not count",
-      "Duration.max(own, Duration.min(retryAfter, longestRetryAfter))",
-      "own",
-      integration("Queue.test.ts", "before its Retry-After")
+      "a core without room is probed each second",
+      "2 ** refusals",
+      "1",
+      unit("services/queue/CoreBusy.test.ts")
+    ],
+    [
+      "a Retry-After of a day holds the queue for a day",
+      "Duration.min(retryAfter ?? Duration.zero, longestRetryAfter)",
+      "retryAfter ?? Duration.zero",
+      unit("services/queue/CoreBusy.test.ts")
     ]
   ],
   "src/services/store/tasks/TaskWritesSql.ts": [
@@ -375,20 +381,6 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "Math.min(declared * 2 ** handOvers, maxPause)",
       "Math.min(declared, maxPause)",
       unit("services/actors/SilentRuns.test.ts")
-    ]
-  ],
-  "src/services/queue/CoreBusy.ts": [
-    [
-      "a core without room is probed each second",
-      "2 ** refusals",
-      "1",
-      unit("services/queue/CoreBusy.test.ts")
-    ],
-    [
-      "a Retry-After of a day holds the queue for a day",
-      "Duration.min(retryAfter ?? Duration.zero, longestRetryAfter)",
-      "retryAfter ?? Duration.zero",
-      unit("services/queue/CoreBusy.test.ts")
     ]
   ],
   "src/services/actors/Admissions.ts": [

@@ -18,7 +18,10 @@ const commands = stages.map(({ command: [program, ...args] }) =>
 describe("a night", () => {
   it("runs scripts that exist, and every project of tests", () => {
     assert.isTrue(commands.every((command) => command !== undefined))
-    const projects = Array.from(read("vitest.config.ts").matchAll(/^ +(?:name: |processes\()"(\w+)"/gm), ([, name]) => name)
+    const projects = Array.from(
+      read("vitest.config.ts").matchAll(/^ +(?:name: |processes\()"(\w+)"/gm),
+      ([, name]) => name
+    )
     assert.isAbove(projects.length, 5)
     for (const name of projects) {
       assert.isTrue(commands.some((command) => command?.includes(`--project ${name}`)), name)

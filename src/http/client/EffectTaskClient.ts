@@ -155,7 +155,7 @@ const connectWith = <E, R>(http: HttpClient.HttpClient, get: (uuid: string) => E
 const makeUsage = Effect.fnUntraced(function*(httpClient: HttpClient.HttpClient) {
   const { usage } = yield* HttpApiClient.makeWith(UsageApi, { httpClient })
   return {
-    /** What the caller's tasks consumed, by period and group. */
+    /** The consumption of the caller's tasks, by period and group. */
     get: (query: Parameters<typeof usage.read>[0]["query"] = {}) => usage.read({ query })
   }
 })

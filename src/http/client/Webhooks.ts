@@ -52,7 +52,7 @@ export interface ReceivedWebhook {
 export interface VerifiedWebhook {
   /** Identifies the delivery and is the same on each attempt: ignore ids that were processed before. */
   readonly id: string
-  /** What happened, such as `task.completed`. */
+  /** The kind of event, such as `task.completed`. */
   readonly type: string
   readonly taskId: string
   /** The task, as `GET /api/tasks/{uuid}` returned it at the time of the event, or as the format of a webhook endpoint has it. */

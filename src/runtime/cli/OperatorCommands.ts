@@ -129,25 +129,34 @@ const warnOfOtherKey = Effect.fnUntraced(function*(token: string) {
   )
 })
 
-const token = Command.make(
-  "token",
-  {
-    sub: text("sub", "User of the token (default: developer)").pipe(Flag.withDefault("developer")),
-    validFor: text("valid-for", "Lifetime of the token (default: '30 days')").pipe(
-      Flag.withSchema(Schema.DurationFromString),
-      Flag.withDefault(Duration.days(30))
-    ),
-    jti: optionalText("jti", "Token id, with which it can be revoked")
-  },
-  Effect.fnUntraced(function*({ jti, sub, validFor }) {
-    if (Option.isNone(yield* signingSecret)) {
-      return yield* failed("No signing key: set JWT_SECRET, or start the service once to generate a development key")
-    }
-    const minted = yield* mintToken({ sub, validFor, jti: Option.getOrUndefined(jti) })
-    yield* warnOfOtherKey(minted)
-    return yield* print({ token: minted, sub }, ({ token }) => token)
-  })
-).pipe(described("Mint a development JWT", "token --sub alice --valid-for '1 hour'"))
+const mintAs = (name: string) =>
+  Command.make(
+    name,
+    {
+      sub: text("sub", "User of the token (default: developer)").pipe(Flag.withDefault("developer")),
+      validFor: text("valid-for", "Lifetime of the token (default: '30 days')").pipe(
+        Flag.withSchema(Schema.DurationFromString),
+        Flag.withDefault(Duration.days(30))
+      ),
+      jti: optionalText("jti", "Token id, with which it can be revoked")
+    },
+    Effect.fnUntraced(function*({ jti, sub, validFor }) {
+      if (Option.isNone(yield* signingSecret)) {
+        return yield* failed("No signing key: set JWT_SECRET, or start the service once to generate a development key")
+      }
+      const minted = yield* mintToken({ sub, validFor, jti: Option.getOrUndefined(jti) })
+      yield* warnOfOtherKey(minted)
+      return yield* print({ token: minted, sub }, ({ token }) => token)
+    })
+  )
+
+const token = mintAs("token").pipe(
+  described(
+    "Mint a JWT with the first JWT_SECRET: for scripts, and to try the service",
+    "token --sub alice --valid-for '1 hour'"
+  ),
+  Command.withSubcommands([mintAs("mint").pipe(described("The same", "token mint --sub alice"))])
+)
 
 const revoke = Command.make(
   "revoke",

@@ -14,10 +14,11 @@ export const coreToken = "token-of-the-core"
 export const startCore = async (
   file: string,
   variables: Readonly<Record<string, string>> = {},
-  after: (end: () => void) => unknown = onTestFinished
+  after: (end: () => void) => unknown = onTestFinished,
+  [command = "", ...args]: ReadonlyArray<string> = [file.endsWith(".py") ? python : process.execPath]
 ) => {
   const port = variables["PORT"] ?? String(await freePort())
-  const child = spawn(file.endsWith(".py") ? python : process.execPath, [file], {
+  const child = spawn(command, [...args, file], {
     env: {
       PATH: process.env["PATH"],
       PYTHONPATH: pythonClient,

@@ -202,12 +202,12 @@ export const createCore = (options: CoreOptions): Core => {
       const turn = progress.turn
       return turn === undefined ? failure : { ...failure, turn: toTurn(turn, messagesOf(body), usage) }
     }
-    const run = makeRun({ body, attempt: 1, signal, progress, usage, state, serviceUrl, fetch })
+    const run = makeRun({ body, signal, progress, usage, state, serviceUrl, fetch })
     let final: object
     try {
       final = outcomeOf(await work(run))
     } catch (error) {
-      // What a stopped function throws is the stop, however the function has wrapped it.
+      // An error of a stopped function is the stop, however the function has wrapped it.
       if (signal.aborted) return
       final = failed(error)
     }

@@ -1,4 +1,4 @@
-/** What an author of a core gives, and gets: the options, and one run. Inner values keep the names of the wire. */
+/** The options that an author of a core gives, and the run that the author's function gets. Inner values keep the names of the wire. */
 import type { FilesResource } from "../promise/FilesResource.ts"
 import type { ClientTool, InputItem, JsonObject, ToolResult, Turn } from "../promise/Types.ts"
 import type { Interrupt, InterruptCall, UsageReport } from "./Outcome.ts"
@@ -37,8 +37,6 @@ export interface Run {
   readonly deadline: Date
   /** Aborted by a stop, by the deadline, and when the process gives the run up. Its reason is a `RunStopped`. */
   readonly signal: AbortSignal
-  /** How often this process has begun the run, from 1. */
-  readonly attempt: number
   /** Whether the run goes on after tool calls. */
   readonly resumed: boolean
   /** The answers to the calls of the interrupt; empty unless resumed. */
@@ -71,7 +69,7 @@ export interface CoreOptions {
   readonly run: (run: Run) => unknown
   /** Runs at a time. More wait in the service's queue. Default: 16. */
   readonly runs?: number | undefined
-  /** What the service sends as `CORE_TOKEN`; several during a rotation. Default: the environment's `CORE_TOKEN`, a comma list. */
+  /** The service's `CORE_TOKEN`; several during a rotation. Default: the environment's `CORE_TOKEN`, a comma list. */
   readonly token?: string | ReadonlyArray<string> | undefined
   /** The token of the run's events, one of the service's `CORE_EVENT_TOKENS`. Default: the first of the environment's. */
   readonly eventToken?: string | undefined

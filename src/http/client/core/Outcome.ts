@@ -10,7 +10,7 @@ export interface InterruptCall {
   readonly arguments?: object | undefined
 }
 
-/** What a run consumed. The names of OpenAI and of the AI SDK are understood too. Repeated reports add up. */
+/** The consumption of a run. The names of OpenAI and of the AI SDK are understood too. Repeated reports add up. */
 export interface UsageReport {
   readonly model?: string | undefined
   readonly input_tokens?: number | undefined
@@ -24,24 +24,23 @@ export interface UsageReport {
   readonly [other: string]: unknown
 }
 
+/** Errors are known by their names, so that two copies of the package understand each other. */
+const named = (name: string) =>
+  class extends Error {
+    override readonly name: string = name
+  }
+
 /** The task fails with `Assistant is not available`. */
-export class AssistantNotAvailable extends Error {
-  override readonly name = "AssistantNotAvailable"
-}
+export class AssistantNotAvailable extends named("AssistantNotAvailable") {}
 
 /** The task fails with `Insufficient balance`. */
-export class InsufficientBalance extends Error {
-  override readonly name = "InsufficientBalance"
-}
+export class InsufficientBalance extends named("InsufficientBalance") {}
 
 /** The task fails with this message, which its user sees. */
-export class Failure extends Error {
-  override readonly name = "Failure"
-}
+export class Failure extends named("Failure") {}
 
 /** Why a run has to end: the reason of `run.signal`. */
-export class RunStopped extends Error {
-  override readonly name = "RunStopped"
+export class RunStopped extends named("RunStopped") {
   /** As the service gave it, or `deadline`, `superseded` or `shutdown`. */
   readonly reason: string
   constructor(reason: string) {
@@ -50,7 +49,7 @@ export class RunStopped extends Error {
   }
 }
 
-/** What `run.interrupt` returns, for the function to return. */
+/** The result of `run.interrupt`, for the function to return. */
 export class Interrupt {
   readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: object }>
   readonly state: unknown

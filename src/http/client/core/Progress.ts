@@ -1,5 +1,5 @@
 /**
- * What a run reports while it goes on: its text as it is written, whole turns, and signs of life. Each run has one event in flight.
+ * Reports of a run that goes on: its text as it is written, whole turns, and signs of life. Each run has one event in flight.
  *
  * Text goes as appends to services that have live text, which their answers show by the field `next`: `{type: "progress", append:
  * {index, text}}`, where `index` numbers the appends of the run from 0 and `next` is the index that the service expects. After a gap, and
@@ -7,10 +7,9 @@
  * and take the first append for a sign of life. Every service gets the whole turn too, once a second at most: it is what is stored.
  */
 import type { Turn } from "../../../domain/Turn.ts"
-import { type Address, type Answer, type Events, numbersOf } from "./Events.ts"
+import { type Address, type Answer, type Events, interval } from "./Events.ts"
 
 /** Milliseconds. */
-const appendInterval = 40
 const turnInterval = 1000
 const endGrace = 250
 /** UTF-16 units of one append: 64 KiB of text as UTF-8, at most. */
@@ -125,12 +124,17 @@ export class Progress {
     return this.#unsent !== "" && this.#isLive !== false && !this.#needsTurn
   }
 
+  get #isGathered() {
+    const { address, events } = this.#options
+    return events.isGathering(address.eventsUrl)
+  }
+
   /** The moments, in milliseconds, at which the next turn, append and sign are due. */
   get #dues() {
     const hasTurn = this.#needsTurn || (this.#hasNewTurn && (this.#isLive !== undefined || this.#unsent === ""))
     return {
       turn: hasTurn ? this.#turnAt + turnInterval : Infinity,
-      append: this.#isAppend ? this.#sentAt + appendInterval : Infinity,
+      append: this.#isAppend ? this.#sentAt + (this.#isGathered ? 0 : interval) : Infinity,
       sign: this.#sentAt + (this.#options.signAfter ?? Infinity)
     }
   }
@@ -172,7 +176,7 @@ export class Progress {
     // The first text need not be stored at once where it is live.
     if (this.#isLive && !wasKnown) this.#turnAt = performance.now()
     if (!this.#isLive) this.#unsent = ""
-    else if (numbersOf(body["next"]) !== this.#index) {
+    else if (body["next"] !== this.#index) {
       this.#needsTurn = true
       this.#turnAt = -Infinity
     }
@@ -182,7 +186,7 @@ export class Progress {
     const { address: { eventsUrl, runId, taskId }, events, newId, onUnwanted } = this.#options
     this.#sentAt = performance.now()
     const body = { task_id: taskId, run_id: runId, event_id: newId(), type: "progress", ...fields }
-    const answer = await events.send(eventsUrl, body, this.#controller.signal)
+    const answer = await events.send(eventsUrl, body, this.#controller.signal, true)
     if (answer.verdict === "unwanted") onUnwanted()
     return answer
   }

@@ -79,7 +79,6 @@ const filesOf = (
 
 interface Parts {
   readonly body: StartRun
-  readonly attempt: number
   readonly signal: AbortSignal
   readonly progress: Progress
   readonly usage: UsageMeter
@@ -89,7 +88,7 @@ interface Parts {
 }
 
 export const makeRun = (
-  { attempt, body, fetch, progress, serviceUrl, signal, state, usage }: Parts
+  { body, fetch, progress, serviceUrl, signal, state, usage }: Parts
 ): Run => {
   const { input = [], resume = null } = body
   const partOf = (turn: Turn | string): Turn => toTurn(turn, messagesOf(body), usage)
@@ -109,7 +108,6 @@ export const makeRun = (
     options: body.options ?? {},
     deadline: new Date(body.deadline_at ?? 8.64e15),
     signal,
-    attempt,
     resumed: resume !== null,
     results: resume?.results ?? [],
     state,

@@ -16,7 +16,7 @@ export interface UploadOptions {
   readonly name?: string | undefined
   /** Media type. By default that of the content, or else of the name's extension. */
   readonly type?: string | undefined
-  /** Called with the number of bytes sent. `total` is null when the size is unknown. */
+  /** Called with the number of the content's bytes that were sent. `total` is their number, or null when it is unknown. */
   readonly onProgress?: ((progress: { readonly loaded: number; readonly total: number | null }) => void) | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -31,9 +31,15 @@ const sizeOf = (content: FileContent) =>
     ? content.byteLength
     : null
 
+/** Bytes: what is sent before the progress is reported. */
+const chunkSize = 65_536
+
 const chunksOf = async function*(content: FileContent): AsyncGenerator<Uint8Array, void, undefined> {
-  if (content instanceof ArrayBuffer) return yield new Uint8Array(content)
-  if (content instanceof Uint8Array) return yield content
+  if (content instanceof ArrayBuffer || content instanceof Uint8Array) {
+    const bytes = content instanceof ArrayBuffer ? new Uint8Array(content) : content
+    for (let at = 0; at < bytes.length; at += chunkSize) yield bytes.subarray(at, at + chunkSize)
+    return
+  }
   const stream: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> = content instanceof Blob
     ? content.stream()
     : content
@@ -85,7 +91,12 @@ const formStream = (
 }
 
 /** Browsers report upload progress only through XMLHttpRequest. */
-const uploadByXhr = async (transport: Transport, form: FormData, { onProgress, signal }: UploadOptions) => {
+const uploadByXhr = async (
+  transport: Transport,
+  form: FormData,
+  size: number,
+  { onProgress, signal }: UploadOptions
+) => {
   const headers = await transport.headers()
   return new Promise<UploadedFile>((resolve, reject) => {
     if (signal?.aborted === true) return reject(aborted(signal))
@@ -93,8 +104,11 @@ const uploadByXhr = async (transport: Transport, form: FormData, { onProgress, s
     const abort = () => request.abort()
     request.open("POST", transport.url(uploadPath))
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
-    request.upload.onprogress = ({ lengthComputable, loaded, total }) =>
-      onProgress?.({ loaded, total: lengthComputable ? total : null })
+    request.upload.onprogress = ({ loaded, total }) => {
+      // Without the form around the content, most of which comes before it.
+      const sent = Math.min(size, Math.max(0, loaded - (total - size)))
+      onProgress?.({ loaded: sent, total: size })
+    }
     request.onload = () => {
       const requestId = request.getResponseHeader("x-request-id")
       const responseHeaders = new Headers(requestId === null ? {} : { "x-request-id": requestId })
@@ -135,7 +149,7 @@ const upload = async (
     const whole = content instanceof Blob ? content : await new Response(toStream(chunksOf(content))).blob()
     const form = new FormData()
     form.append("file", new Blob([whole], { type }), name)
-    return uploadByXhr(transport, form, options)
+    return uploadByXhr(transport, form, whole.size, options)
   }
   let loaded = 0
   const boundary = `form-${randomId()}`

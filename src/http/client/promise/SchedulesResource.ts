@@ -160,7 +160,7 @@ export class SchedulesResource {
     return this.#send("POST", pathOf(id, "/trigger"), {}, options, headers)
   }
 
-  /** What became of the moments, newest first. */
+  /** The outcomes of the moments, newest first. */
   runs(id: string, { page, per_page, ...options }: PageOptions = {}): Promise<PageOf<ScheduleRun>> {
     return this.#get(pathOf(id, `/runs${queryOf({ page, per_page })}`), options)
   }

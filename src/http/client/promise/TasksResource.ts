@@ -1,6 +1,6 @@
 /** `client.tasks`: the task endpoints, and `waitFor`, `run` and `events` on top of them. */
 import { outputText } from "../../../domain/Turn.ts"
-import { ConflictError } from "./ApiErrors.ts"
+import { ApiError, ConflictError } from "./ApiErrors.ts"
 import * as EventStream from "./EventStream.ts"
 import { LiveText } from "./LiveText.ts"
 import { Outage } from "./Outage.ts"
@@ -62,10 +62,13 @@ export interface TextOptions extends CallOptions {
 export interface RunOptions extends CallOptions {
   /** Tools by name. A tool that `client_tools` does not define is added to it. */
   readonly tools?: Tools.Tools | undefined
-  /** Called with the task after its creation, at each interrupt and at its end. The first call may already be one of the others. */
+  /**
+   * Called with the task after its creation, and at each change of its status: `processing`, `interrupted`, and the end. A change that is
+   * followed by another one within a moment may be missing.
+   */
   readonly onUpdate?: ((task: Task) => void) | undefined
   /**
-   * Called with the text of the answer as it is written, and at the end with all of it. `delta` is the added part;
+   * Called with the text of the answer as it is written, and before the end with all of it. `delta` is the added part;
    * undefined when the text does not continue the previous one.
    */
   readonly onText?: ((text: string, delta: string | undefined) => void) | undefined
@@ -185,17 +188,30 @@ export class TasksResource {
   }
 
   /** Waits until the task has ended or is interrupted. There is no time limit: use an `AbortSignal` to set one. */
-  async waitFor(uuid: string, options: CallOptions = {}): Promise<Task> {
+  waitFor(uuid: string, options: CallOptions = {}): Promise<Task> {
+    return this.#wait(uuid, null, options)
+  }
+
+  /** Waits until the task has ended or is interrupted; with the tag of a pending one also until it no longer is. */
+  async #wait(uuid: string, pendingTag: string | null, options: CallOptions): Promise<Task> {
     const outage = new Outage(options.signal)
     const path = pathOf(uuid, `?wait=${waitSeconds}`)
     for (;;) {
       const startedAt = performance.now()
       try {
-        const task = await this.#transport.json<Task>({ ...options, method: "GET", path, heldFor: waitSeconds * 1000 })
+        const task = await this.#transport.json<Task>({
+          ...options,
+          method: "GET",
+          path,
+          heldFor: waitSeconds * 1000,
+          headers: pendingTag === null ? {} : { "if-none-match": pendingTag }
+        })
         if (isTerminal(task) || task.status === "interrupted") return task
+        if (pendingTag !== null && task.status !== "pending") return task
         outage.end()
       } catch (error) {
-        await outage.pauseAfter(error)
+        if (error instanceof ApiError && error.status === 304) outage.end()
+        else await outage.pauseAfter(error)
       }
       const left = pollInterval - (performance.now() - startedAt)
       if (left > 0) await sleep(left, options.signal)
@@ -218,13 +234,15 @@ export class TasksResource {
     const following = this.#followText(uuid, report, later)
     // Rejects when the callback throws.
     const failed = following.then(() => new Promise<never>(() => {}))
-    const task = await Promise.race([this.#runTools(uuid, later), failed]).finally(() => {
+    const reportRest = async (task: Task) => {
+      end()
+      await following
+      report(outputText(task))
+    }
+    return Promise.race([this.#runTools(uuid, later, reportRest), failed]).finally(() => {
       options.signal?.removeEventListener("abort", end)
       end()
     })
-    await following
-    report(outputText(task))
-    return task
   }
 
   /** Reports partial texts until the task has ended. Errors of the connection are those of the run too. */
@@ -240,23 +258,32 @@ export class TasksResource {
     }
   }
 
-  async #runTools(uuid: string, { onUpdate, tools = {}, ...options }: RunOptions): Promise<Task> {
+  async #runTools(
+    uuid: string,
+    { onUpdate, tools = {}, ...options }: RunOptions,
+    onEnd: (task: Task) => Promise<void> = async () => {}
+  ): Promise<Task> {
     // The caller's idempotency key belongs to the create request alone.
     const later = { ...options, idempotencyKey: undefined }
-    let task = await (onUpdate === undefined ? this.waitFor(uuid, later) : this.get(uuid, later))
+    let tag: string | null = null
+    let task: Task
+    if (onUpdate === undefined) task = await this.waitFor(uuid, later)
+    else ({ body: task, tag } = await this.#transport.tagged<Task>({ ...later, method: "GET", path: pathOf(uuid) }))
     for (;;) {
+      if (isTerminal(task)) await onEnd(task)
       onUpdate?.(task)
       if (isTerminal(task)) return task
       if (task.status === "interrupted") {
         const results = await Tools.execute(task, tools, later.signal)
-        try {
-          await this.submitToolResults(uuid, results, later)
-        } catch (error) {
+        const isTaken = await this.submitToolResults(uuid, results, later).then(() => true, (error: unknown) => {
           // The task is no longer interrupted: it timed out, or another client resumed or canceled it.
-          if (!(error instanceof ConflictError)) throw error
-        }
+          if (error instanceof ConflictError) return false
+          throw error
+        })
+        const { pending_tool_calls: _, ...answered } = task
+        if (isTaken) onUpdate?.({ ...answered, status: "processing" })
       }
-      task = await this.waitFor(uuid, later)
+      task = await this.#wait(uuid, task.status === "pending" ? tag : null, later)
     }
   }
 
@@ -285,7 +312,7 @@ export class TasksResource {
     }
   }
 
-  /** What the event stream sends after `after`, the id of an event. */
+  /** The events of the stream after `after`, the id of one. */
   async *#follow(
     uuid: string,
     query: string,

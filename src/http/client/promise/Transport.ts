@@ -207,6 +207,14 @@ export class Transport {
     return this.#attempts(call, (response) => response.json())
   }
 
+  /** Resolves to the parsed JSON body and its `ETag`. */
+  async tagged<A>(call: Call): Promise<{ readonly body: A; readonly tag: string | null }> {
+    return this.#attempts(
+      call,
+      async (response) => ({ body: await response.json(), tag: response.headers.get("etag") })
+    )
+  }
+
   /** Resolves when the response is complete. Its body is ignored. */
   async send(call: Call): Promise<void> {
     await this.#attempts(call, (response) => response.arrayBuffer())

@@ -159,7 +159,7 @@ export interface TokenCounts {
   readonly cost: string | null
 }
 
-/** What a task consumed. */
+/** The consumption of a task. */
 export interface TaskUsage extends TokenCounts {
   /** `none`: the core reported no usage. */
   readonly source: "reported" | "none"
@@ -176,7 +176,7 @@ export interface AskedTask {
   readonly client_tools: ReadonlyArray<JsonObject>
   readonly llm_model_id: number | null
   readonly image_generator_id: number | null
-  /** What a client of another protocol asked of the model. */
+  /** The options that a client of another protocol gave for the model. */
   readonly options?: JsonObject
   /** Seconds. */
   readonly max_execution_time: number

@@ -91,7 +91,6 @@ describe("the run", () => {
       userToken: "token-of-the-user",
       options: { max_output_tokens: 5 },
       deadline: new Date(body.deadline_at),
-      attempt: 1,
       resumed: false,
       results: [],
       state: null
@@ -297,6 +296,66 @@ describe("live text", () => {
     assert.strictEqual(turn?.["next_append"], appends().length)
     open()
     assert.strictEqual((await service.until(runId, "completed"))["turn"].output[0].text, expected)
+  })
+
+  it("of several runs goes in one request in 40 ms, and each run gets its answer", async () => {
+    const lost = new Set<string>()
+    const unwanted = new Set<string>()
+    service.answer = ({ append, event_id, run_id }) => {
+      if (append === undefined) return { status: 200 }
+      if (unwanted.has(run_id)) return { status: 409 }
+      // The second append of each run is lost once.
+      const isLost = append.index === 1 && !lost.has(event_id)
+      if (isLost) lost.add(event_id)
+      return isLost ? { status: 503 } : { status: 200, body: { next: append.index + 1 } }
+    }
+    const { open, opened } = gate()
+    const ends: Array<string> = []
+    const core = makeCore(async (run) => {
+      run.signal.addEventListener("abort", () => ends.push(run.runId))
+      await write(opened)(run)
+    }, { runs: 21 })
+    const runIds = await Promise.all(Array.from({ length: 21 }, () => core.start()))
+    const [stopped = "", ...others] = runIds
+    await eventually(() => Promise.resolve(service.of(stopped, "progress").length), (count) => count > 2)
+    unwanted.add(stopped)
+    const textOf = (runId: string) => {
+      const texts = new Map(
+        service.of(runId, "progress").flatMap(({ answered, append }) =>
+          append === undefined || answered !== 200 ? [] : [[append.index, append.text]]
+        )
+      )
+      return [...texts.values()].join("")
+    }
+    for (const runId of others) await eventually(() => Promise.resolve(textOf(runId)), (text) => text === expected)
+    await eventually(() => Promise.resolve(ends.join()), (ended) => ended === stopped)
+    const appends = service.events.filter(({ append }) => append !== undefined)
+    assert.isAtLeast(lost.size, 20)
+    assert.isAbove(Math.max(...service.batches), 10)
+    // Besides those that began the runs.
+    assert.isBelow(service.batches.length - 2 * runIds.length, appends.length / 4)
+    open()
+    for (const runId of others) {
+      assert.strictEqual((await service.until(runId, "completed"))["turn"].output[0].text, expected)
+    }
+  })
+
+  it("goes on as whole turns, one by one, when a service without it answers at the same URL", async () => {
+    service.answer = ({ append }) => ({ status: 200, body: append === undefined ? {} : { next: append.index + 1 } })
+    const { open, opened } = gate()
+    const core = makeCore(write(opened))
+    const runIds = await Promise.all([core.start(), core.start()])
+    await eventually(() => Promise.resolve(Math.max(...service.batches)), (size) => size === 2)
+    service.takesBatches = false
+    service.answer = ({ events }) => ({ status: events === undefined ? 200 : 422 })
+    for (const runId of runIds) {
+      const turn = await eventually(
+        () => Promise.resolve(service.of(runId, "progress").findLast((event) => event["turn"] !== undefined)?.["turn"]),
+        (found) => found?.output[0].text === expected
+      )
+      assert.strictEqual(turn.output[0].text, expected)
+    }
+    open()
   })
 
   it("is a whole turn after a gap, and for a node that knows nothing of the run", async () => {

@@ -58,7 +58,31 @@ describe("run", () => {
       { assistant_id: 1, input: [{ type: "text", text: "Why?" }] },
       { tools: { look: () => null }, onUpdate: ({ status }) => updates.push(status) }
     )
-    assert.deepStrictEqual(updates, ["interrupted", "completed"])
+    assert.deepStrictEqual(updates, ["interrupted", "processing", "completed"])
+  })
+
+  it("reports the whole text before the end, and that the work has begun, also through a poll that brings nothing new", async () => {
+    const polls: Array<string | undefined> = []
+    service.script = ({ headers, method, path }, response) => {
+      if (method === "POST") return answer(response, 201, { uuid: "u" })
+      if (path.includes("/events")) return response.writeHead(204).end()
+      if (!path.includes("wait")) return answer(response, 200, { ...task, status: "pending" }, { etag: "\"0\"" })
+      polls.push(headers["if-none-match"])
+      if (polls.length === 1) return response.writeHead(304).end()
+      const turn = { output: [{ type: "text", text: "So." }] }
+      return answer(
+        response,
+        200,
+        polls.length === 2 ? { ...task, status: "processing" } : { ...task, status: "completed", turn }
+      )
+    }
+    const seen: Array<string> = []
+    await new TaskServiceClient({ baseUrl: service.url, token: "t" }).tasks.run(
+      { assistant_id: 1, input: [{ type: "text", text: "Why?" }] },
+      { onUpdate: ({ status }) => seen.push(status), onText: (text) => seen.push(text) }
+    )
+    assert.deepStrictEqual(seen, ["pending", "processing", "So.", "completed"])
+    assert.deepStrictEqual(polls, ["\"0\"", "\"0\"", undefined])
   })
 
   it("rejects on abort while a tool ignores the signal", async () => {

@@ -19,6 +19,8 @@ class Cores(ScriptedTest):
     def setUp(self) -> None:
         super().setUp()
         self.events: List[Dict[str, Any]] = []
+        #: How many events each request had.
+        self.batches: List[int] = []
         #: Answers an event with a status and more fields.
         self.answer: Callable[[Dict[str, Any]], Tuple[int, Dict[str, Any]]] = lambda _: (200, {})
         self.service.script = self.receive
@@ -28,11 +30,24 @@ class Cores(ScriptedTest):
             return handler.answer(200, {"url": f"{self.service.url}/s"})
         if received.path == "/s/a/b.txt":
             return handler.send(200, b"content")
-        event = json.loads(received.body)
         is_known = received.headers.get("authorization") == f"Bearer {EVENT_TOKEN}"
-        status, fields = self.answer(event) if is_known else (401, {})
-        self.events.append({**event, "at": received.at, "answered": status})
-        handler.answer(status, {"status": "processing", "applied": True, **fields})
+
+        def take(event: Dict[str, Any]) -> Tuple[int, Dict[str, Any]]:
+            status, fields = self.answer(event) if is_known else (401, {})
+            self.events.append({**event, "at": received.at, "answered": status})
+            return status, {"status": "processing", "applied": True, **fields}
+
+        body = json.loads(received.body)
+        self.batches.append(len(body.get("events", [body])))
+        if "events" not in body:
+            return handler.answer(*take(body))
+        results = []
+        for event in body["events"]:
+            status, fields = take(event)
+            is_over = status == 409
+            error = {"message": "No", "code": "no", "status": "canceled" if is_over else status}
+            results.append(fields if status == 200 else error)
+        handler.answer(200, {"results": results})
 
     def core(self, work: Callable[[Run], Any], **options: Any) -> Core:
         core = create_core(work, **{"token": TOKEN, "event_token": EVENT_TOKEN, **options})
@@ -96,7 +111,7 @@ class Cores(ScriptedTest):
         self.assertEqual((run.prompt, run.input, run.turns), ("One\n\nTwo", body["input"], body["turns"]))
         texts = [{"role": "user", "content": "before"}, {"role": "user", "content": "One\n\nTwo"}]
         self.assertEqual(run.messages, texts)
-        self.assertEqual((run.user, run.user_token, run.attempt), ({"sub": "user-1"}, "token-of-the-user", 1))
+        self.assertEqual((run.user, run.user_token), ({"sub": "user-1"}, "token-of-the-user"))
         self.assertEqual((run.options, run.llm_model_id, run.image_generator_id), ({"max_output_tokens": 5}, 7, None))
         self.assertEqual((run.resumed, run.results, run.state), (False, [], None))
         self.assertEqual(run.deadline, datetime.fromisoformat(body["deadline_at"].replace("Z", "+00:00")))
@@ -224,6 +239,50 @@ class Cores(ScriptedTest):
         self.assertEqual((turn["turn"]["output"][0]["text"], turn["next_append"]), (expected, len(appends())))
         self.gate.set()
         self.until(lambda: self.of(run_id, "completed"))
+
+    def test_texts_of_several_runs_go_in_one_request_and_each_run_gets_its_answer(self) -> None:
+        self.gate = threading.Event()
+        lost, unwanted, ends = set(), set(), []
+
+        def answer(event: Dict[str, Any]) -> Tuple[int, Dict[str, Any]]:
+            append = event.get("append")
+            if append is None:
+                return 200, {}
+            if event["run_id"] in unwanted:
+                return 409, {}
+            # The second append of each run is lost once.
+            if append["index"] == 1 and event["event_id"] not in lost:
+                lost.add(event["event_id"])
+                return 503, {}
+            return 200, {"next": append["index"] + 1}
+
+        def work(run: Run) -> None:
+            run.signal.on_abort(lambda: ends.append(run.run_id))
+            self.write(run)
+
+        self.answer = answer
+        core = self.core(work, runs=21)
+        stopped, *others = [self.start(core) for _ in range(21)]
+        self.until(lambda: len(self.of(stopped, "progress")) > 2)
+        unwanted.add(stopped)
+        expected = "".join(f"{index} " for index in range(30))
+
+        def text_of(run_id: str) -> str:
+            events = self.of(run_id, "progress")
+            appends = [event["append"] for event in events if "append" in event and event["answered"] == 200]
+            return "".join({append["index"]: append["text"] for append in appends}.values())
+
+        for run_id in others:
+            self.until(lambda: text_of(run_id) == expected)
+        self.until(lambda: ends == [stopped])
+        self.assertGreaterEqual(len(lost), 20)
+        self.assertGreater(max(self.batches), 10)
+        appends = [event for event in self.events if "append" in event]
+        # Besides those that began the runs.
+        self.assertLess(len(self.batches) - 2 * 21, len(appends) / 4)
+        self.gate.set()
+        for run_id in others:
+            self.until(lambda: self.of(run_id, "completed"))
 
     def test_text_goes_as_whole_turns_to_a_service_without_it(self) -> None:
         self.gate = threading.Event()

@@ -83,7 +83,40 @@ class Run(ScriptedTest):
         self.client.tasks.run(
             BODY, tools={"look": lambda at: None}, on_update=lambda task: updates.append(task["status"])
         )
-        self.assertEqual(updates, ["interrupted", "completed"])
+        self.assertEqual(updates, ["interrupted", "processing", "completed"])
+
+    def test_the_whole_text_comes_before_the_end_and_the_begin_of_the_work_is_reported(self) -> None:
+        for has_events in (True, False):
+            polls: List[Optional[str]] = []
+            answers = ["pending", *([] if has_events else ["304"]), "processing", "completed"]
+
+            def script(received: Received, handler: Handler, _: int) -> None:
+                if received.method == "POST":
+                    return handler.answer(201, {"uuid": "u"})
+                if "/events" in received.path:
+                    if not has_events:
+                        return handler.answer(403, {"message": "No."})
+                    handler.stream("")
+                    for status in ("pending", "processing", "completed"):
+                        handler.wfile.write(f'event: {status}\ndata: {{"status": "{status}"}}\n\n'.encode())
+                    return
+                if "wait" in received.path:
+                    polls.append(received.headers.get("if-none-match"))
+                status = answers.pop(0)
+                if status == "304":
+                    return handler.send(304, b"")
+                turn = {"output": [{"type": "text", "text": "So."}]} if status == "completed" else None
+                handler.answer(200, {**TASK, "status": status, "turn": turn}, etag='"0"')
+
+            self.service.script = script
+            seen: List[str] = []
+            self.client.tasks.run(
+                BODY,
+                on_update=lambda task: seen.append(task["status"]),
+                on_text=lambda text, _: seen.append(text),
+            )
+            self.assertEqual(seen, ["pending", "processing", "So.", "completed"])
+            self.assertEqual(polls, [] if has_events else ['"0"', '"0"', None])
 
     def test_it_goes_on_when_another_client_has_answered(self) -> None:
         def script(received: Received, handler: Handler, number: int) -> None:

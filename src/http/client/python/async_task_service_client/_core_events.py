@@ -1,4 +1,4 @@
-"""What the runs of a core report to the service, each event until it is answered."""
+"""The events of a core's runs, each sent to the service until it is answered."""
 
 import http.client
 import json
@@ -7,7 +7,7 @@ import secrets
 import ssl
 import threading
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 from urllib.parse import urlsplit
 
 from ._core_outcome import RunStopped
@@ -19,11 +19,14 @@ logger = logging.getLogger("async_task_service_client.core")
 #: Seconds.
 _attempt_timeout = 15
 _max_retry_after = 30.0
+#: Between the events of a run, and between requests with those of several.
 _append_interval = 0.04
 _turn_interval = 1.0
 _end_grace = 0.25
 #: Characters of one append: 64 KiB of text as UTF-8, at most.
 _append_length = 16_000
+#: Bytes of the events in one request.
+_batch_length = 1024 * 1024 - 64
 #: Connections that are kept for the next event.
 _idle_connections = 32
 
@@ -94,6 +97,31 @@ def _parse(body: bytes) -> Mapping[str, Any]:
     return parsed if isinstance(parsed, dict) else {}
 
 
+class _Failed(NamedTuple):
+    """The event has to be sent again."""
+
+    retry_after: float = 0.0
+
+
+def _result_of(result: Any) -> Union[Answer, _Failed]:
+    """An error has the status of an answer, or that of the task when the run is over."""
+    body = result if isinstance(result, dict) else {}
+    status = body.get("status")
+    if "applied" in body:
+        return Answer("accepted", body)
+    verdict = _verdict_of(status) if isinstance(status, int) else "unwanted" if isinstance(status, str) else None
+    return _Failed() if verdict is None else Answer(verdict, body)
+
+
+class _Gathered:
+    """An event that waits for those of other runs."""
+
+    def __init__(self, url: str, body: bytes) -> None:
+        self.url, self.body = url, body
+        self.answer: Union[Answer, _Failed] = _Failed()
+        self.is_answered = threading.Event()
+
+
 class Events:
     """Sends events on connections that are kept alive. Threads share it."""
 
@@ -105,28 +133,90 @@ class Events:
         self._ssl: Optional[ssl.SSLContext] = None
         #: Whether the last attempt failed: an outage is logged once.
         self._is_failing = False
+        #: The service that has live text, which takes the events of several runs in one request.
+        self._live_url: Optional[str] = None
+        self._gathered: List[_Gathered] = []
+        self._gathered_at = -1e9
 
-    def send(self, url: str, event: JsonObject, stopped: threading.Event) -> Optional[Answer]:
-        """Sends an event until it is answered; None when ``stopped`` is set before."""
+    def is_gathering(self, url: str) -> bool:
+        """Whether events of several runs go to this URL in one request."""
+        return url == self._live_url
+
+    def send(self, url: str, event: JsonObject, stopped: threading.Event, gathers: bool = False) -> Optional[Answer]:
+        """Sends an event until it is answered; None when ``stopped`` is set before.
+
+        With ``gathers`` it may wait for those of other runs, for 40 ms.
+        """
         body = json.dumps(event, allow_nan=False, separators=(",", ":")).encode()
         attempt = 0
         while not stopped.is_set():
-            retry_after = 0.0
-            try:
-                status, given, answer = self._post(url, body)
-                verdict = _verdict_of(status)
-                if verdict is not None:
-                    self._succeeded(url)
-                    if verdict == "invalid":
-                        logger.error("The service refuses an event: %d %s", status, answer.decode("utf-8", "replace"))
-                    return Answer(verdict, _parse(answer))
-                self._failed(url, f"status {status}", status in (401, 403))
-                retry_after = float(given) if given.isascii() and given.isdigit() else 0.0
-            except (OSError, http.client.HTTPException) as error:
-                self._failed(url, error, False)
-            stopped.wait(max(backoff(attempt, 0.1, 5), min(retry_after, _max_retry_after)))
+            is_gathered = gathers and self.is_gathering(url) and len(body) < _batch_length
+            if gathers and not is_gathered:
+                self._gathered_at = time.monotonic()
+            answer = self._gather(url, body) if is_gathered else self._attempt(url, body)
+            if isinstance(answer, Answer):
+                return answer
+            stopped.wait(max(backoff(attempt, 0.1, 5), min(answer.retry_after, _max_retry_after)))
             attempt += 1
         return None
+
+    def _gather(self, url: str, body: bytes) -> Union[Answer, _Failed]:
+        """The first of those that wait sends all: each run has one event in flight, so a request may overtake another."""
+        own = _Gathered(url, body)
+        with self._lock:
+            self._gathered.append(own)
+            is_first = len(self._gathered) == 1
+            wait = self._gathered_at + _append_interval - time.monotonic()
+        if is_first:
+            time.sleep(max(0.0, wait))
+            with self._lock:
+                gathered, self._gathered = self._gathered, []
+                self._gathered_at = time.monotonic()
+            batch: List[_Gathered] = []
+            for one in gathered:
+                length = sum(len(other.body) + 1 for other in batch)
+                if batch and (one.url != batch[0].url or length + len(one.body) > _batch_length):
+                    self._send_batch(batch)
+                    batch = []
+                batch.append(one)
+            self._send_batch(batch)
+        own.is_answered.wait()
+        return own.answer
+
+    def _send_batch(self, batch: Sequence[_Gathered]) -> None:
+        url = batch[0].url
+        try:
+            if len(batch) == 1:
+                batch[0].answer = self._attempt(url, batch[0].body)
+                return
+            answer = self._attempt(url, b'{"events":[%b]}' % b",".join(one.body for one in batch))
+            results = answer.body.get("results") if isinstance(answer, Answer) else [answer] * len(batch)
+            if not isinstance(results, list):
+                self._live_url = None  # Another version answers at this URL by now.
+                return
+            for one, result in zip(batch, results):
+                one.answer = result if isinstance(result, _Failed) else _result_of(result)
+        finally:
+            for one in batch:
+                one.is_answered.set()
+
+    def _attempt(self, url: str, body: bytes) -> Union[Answer, _Failed]:
+        try:
+            status, given, text = self._post(url, body)
+        except (OSError, http.client.HTTPException) as error:
+            self._failed(url, error, False)
+            return _Failed()
+        verdict = _verdict_of(status)
+        if verdict is None:
+            self._failed(url, f"status {status}", status in (401, 403))
+            return _Failed(float(given) if given.isascii() and given.isdigit() else 0.0)
+        self._succeeded(url)
+        if verdict == "invalid":
+            logger.error("The service refuses an event: %d %s", status, text.decode("utf-8", "replace"))
+        answer = Answer(verdict, _parse(text))
+        if "next" in answer.body:
+            self._live_url = url
+        return answer
 
     def close(self) -> None:
         """Keeps no connection any more."""
@@ -226,11 +316,11 @@ class Reporter:
         answer = self._send(event, self._is_over)
         return None if answer is None else answer.verdict
 
-    def _send(self, fields: JsonObject, stopped: threading.Event) -> Optional[Answer]:
+    def _send(self, fields: JsonObject, stopped: threading.Event, gathers: bool = False) -> Optional[Answer]:
         with self._changed:
             self._number += 1
             event_id = f"{self._prefix}-{self._number}"
-        answer = self._events.send(self._url, {**self._ids, "event_id": event_id, **fields}, stopped)
+        answer = self._events.send(self._url, {**self._ids, "event_id": event_id, **fields}, stopped, gathers)
         if answer is not None and answer.verdict == "unwanted":
             self._signal._abort("superseded")
         return answer
@@ -284,12 +374,13 @@ class Reporter:
     def _dues(self) -> Tuple[float, float, float]:
         """The moments at which the next turn, append and sign are due."""
         never = 1e18
+        interval = 0 if self._events.is_gathering(self._url) else _append_interval
         # An append shows whether the service has live text, so the first text goes as one.
         has_turn = self._needs_turn or (self._has_new_turn and (self._is_live is not None or self._unsent == ""))
         is_append = self._unsent != "" and self._is_live is not False and not self._needs_turn
         return (
             self._turn_at + _turn_interval if has_turn else never,
-            self._sent_at + _append_interval if is_append else never,
+            self._sent_at + interval if is_append else never,
             never if self._sign_after is None else self._sent_at + self._sign_after,
         )
 
@@ -337,6 +428,6 @@ class Reporter:
             fields = self._take()
             if fields is None:
                 return
-            answer = self._send({"type": "progress", **fields}, self._stopped)
+            answer = self._send({"type": "progress", **fields}, self._stopped, gathers=True)
             if answer is not None and ("append" in fields or "next_append" in fields):
                 self._note(answer)

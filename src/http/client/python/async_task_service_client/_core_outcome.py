@@ -29,7 +29,7 @@ class RunStopped(Exception):
 
 
 class Interrupt:
-    """What ``run.interrupt`` returns, for the function to return."""
+    """The result of ``run.interrupt``, for the function to return."""
 
     def __init__(self, calls: Sequence[Mapping[str, Any]], state: Any, turn: Optional[JsonObject]) -> None:
         if not calls:

@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
 from urllib.parse import urlsplit
 
 from ._deadline import Deadline, backoff, is_transient
@@ -138,7 +138,7 @@ class Exchange:
         return self._response.read()
 
     def read_some(self, timeout: float) -> bytes:
-        """What has arrived; empty at the end."""
+        """The bytes that have arrived; empty at the end."""
         self._wire.allow(timeout)
         try:
             return self._response.read1(65536)
@@ -180,6 +180,13 @@ class Transport:
     def json(self, call: Call) -> Any:
         """Returns the parsed JSON body."""
         return self._attempts(call, lambda exchange: json.loads(exchange.read()))
+
+    def tagged(self, call: Call) -> Tuple[Any, Optional[str]]:
+        """Returns the parsed JSON body and its ETag."""
+        tagged: Tuple[Any, Optional[str]] = self._attempts(
+            call, lambda exchange: (json.loads(exchange.read()), exchange.headers.get("etag"))
+        )
+        return tagged
 
     def send(self, call: Call) -> None:
         """Returns when the response is complete. Its body is ignored."""

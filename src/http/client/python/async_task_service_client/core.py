@@ -107,7 +107,7 @@ class Run:
     """One run of a task: from its hand-over, or from the answers to its tool calls, to its end or the next tool calls."""
 
     def __init__(
-        self, body: JsonObject, attempt: int, signal: Signal, reporter: Reporter, usage: UsageMeter, base_url: str
+        self, body: JsonObject, signal: Signal, reporter: Reporter, usage: UsageMeter, base_url: str
     ) -> None:
         resume = body.get("resume")
         self.task_id: str = body["task_id"]
@@ -132,8 +132,6 @@ class Run:
         self.deadline: datetime = _deadline_of(body) or datetime.max.replace(tzinfo=timezone.utc)
         #: Aborted by a stop, by the deadline, and when the process gives the run up.
         self.signal = signal
-        #: How often this process has begun the run, from 1.
-        self.attempt = attempt
         #: Whether the run goes on after tool calls.
         self.resumed = resume is not None
         #: The answers to the calls of the interrupt; empty unless resumed.
@@ -373,11 +371,11 @@ class Core:
             return
         reporter.begin()
         _, usage = from_wire_state((body.get("resume") or {}).get("state"))
-        run = Run(body, 1, signal, reporter, usage, base_url)
+        run = Run(body, signal, reporter, usage, base_url)
         try:
             final = self._final(run, self._call(run), usage)
         except BaseException as error:
-            # What a stopped function raises is the stop, however the function has wrapped it.
+            # An error of a stopped function is the stop, however the function has wrapped it.
             if signal.aborted:
                 return
             final = failure_of(error)

@@ -60,7 +60,7 @@ class SchedulesResource:
         return created
 
     def runs(self, id: str, *, page: int = 1, per_page: Optional[int] = None) -> "Page[ScheduleRun]":
-        """What became of the moments, newest first: one page, or all of them when it is iterated."""
+        """The outcomes of the moments, newest first: one page, or all of them when it is iterated."""
         return self._pages(_path(id, "/runs"), "scheduled_for", page, {"per_page": per_page})
 
     def preview(

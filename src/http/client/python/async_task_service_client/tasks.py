@@ -9,7 +9,7 @@ from . import _event_stream
 from ._deadline import Deadline, Outage, backoff
 from ._pages import Page
 from ._transport import Call, Transport, idempotent, json_call
-from .errors import ConflictError, TaskServiceError
+from .errors import ApiError, ConflictError, TaskServiceError
 from .tools import Tools, declare, execute
 from .types import (
     CanceledTask,
@@ -39,6 +39,11 @@ OnText = Callable[[str, Optional[str]], object]
 def is_terminal(task: Mapping[str, Any]) -> bool:
     """Whether the status of a task or of an event is final."""
     return task["status"] in ("completed", "failed", "canceled")
+
+
+def _is_awaited(task: Mapping[str, Any], pending_tag: Optional[str]) -> bool:
+    is_begun = pending_tag is not None and task["status"] != "pending"
+    return is_terminal(task) or task["status"] == "interrupted" or is_begun
 
 
 def output_text(task: Mapping[str, Any]) -> str:
@@ -125,7 +130,9 @@ class TasksResource:
 
     def get(self, uuid: str, *, include: Sequence[Literal["waiting_on", "request", "metadata", "usage"]] = ()) -> Task:
         """``include`` has the fields to add to the task."""
-        return self._get(uuid, f"?include={','.join(include)}" if include else "", Deadline())
+        path = _path(uuid, f"?include={','.join(include)}" if include else "")
+        task: Task = self._transport.json(Call("GET", path))
+        return task
 
     def list(
         self,
@@ -211,7 +218,7 @@ class TasksResource:
 
         After ``timeout`` seconds raises a TimeoutError; the task goes on. Without it there is no limit.
         """
-        return self._wait(uuid, Deadline(timeout, f"The task {uuid}"))
+        return self._wait(uuid, None, Deadline(timeout, f"The task {uuid}"))
 
     def run(
         self,
@@ -226,9 +233,9 @@ class TasksResource:
         """Creates a task, executes its tool calls, and returns it when it has ended. Check its ``status``.
 
         ``tools`` has functions by name; those that ``client_tools`` does not define are added to it.
-        ``on_update`` is called with the task after its creation, at each interrupt and at its end. The first call
-        may already be one of the others.
-        ``on_text`` is called with the text of the answer as it is written, and at the end with all of it, and
+        ``on_update`` is called with the task after its creation, and at each change of its status: ``processing``,
+        ``interrupted``, and the end. A change that is followed by another one within a moment may be missing.
+        ``on_text`` is called with the text of the answer as it is written, and before the end with all of it, and
         with the added part: None when the text does not continue the previous one.
         After ``timeout`` seconds raises a TimeoutError; the task goes on.
         """
@@ -238,20 +245,30 @@ class TasksResource:
         changes = None if on_text is None else _TextChanges(on_text)
         events = None if changes is None else self._follow(uuid, None, "text", deadline)
         live = _LiveText()
-        task = self._get(uuid, "", deadline) if on_update else self._next(uuid, events, live, changes, deadline)
+        tag: Optional[str] = None
+        task: Task
+        if on_update is None:
+            task = self._next(uuid, None, events, live, changes, deadline)
+        else:
+            task, tag = self._transport.tagged(Call("GET", _path(uuid), deadline=deadline))
         while True:
+            if is_terminal(task) and changes is not None:
+                changes.report(output_text(task))
             if on_update is not None:
                 on_update(task)
             if is_terminal(task):
-                if changes is not None:
-                    changes.report(output_text(task))
                 return task
             if task["status"] == "interrupted":
                 try:
                     self.submit_tool_results(uuid, execute(task, functions))
                 except ConflictError:
                     pass  # It timed out, or another client resumed or canceled it.
-            task = self._next(uuid, events, live, changes, deadline)
+                else:
+                    if on_update is not None:
+                        answered = {name: value for name, value in task.items() if name != "pending_tool_calls"}
+                        on_update(cast(Task, {**answered, "status": "processing"}))
+            pending_tag = tag if task["status"] == "pending" else None
+            task = self._next(uuid, pending_tag, events, live, changes, deadline)
 
     def events(
         self,
@@ -290,32 +307,36 @@ class TasksResource:
             if added != "":
                 yield added
 
-    def _get(self, uuid: str, query: str, deadline: Deadline, held_for: float = 0) -> Task:
-        task: Task = self._transport.json(Call("GET", _path(uuid, query), deadline=deadline, held_for=held_for))
-        return task
-
-    def _wait(self, uuid: str, deadline: Deadline) -> Task:
+    def _wait(self, uuid: str, pending_tag: Optional[str], deadline: Deadline) -> Task:
+        """The task when it has ended or is interrupted; with the tag of a pending one also when it no longer is."""
+        headers = {} if pending_tag is None else {"if-none-match": pending_tag}
+        path = _path(uuid, f"?wait={_wait_seconds}")
+        call = Call("GET", path, headers=headers, deadline=deadline, held_for=_wait_seconds)
         outage = Outage(deadline)
         while True:
             started_at = time.monotonic()
             try:
-                task = self._get(uuid, f"?wait={_wait_seconds}", deadline, _wait_seconds)
-                if is_terminal(task) or task["status"] == "interrupted":
+                task: Task = self._transport.json(call)
+                if _is_awaited(task, pending_tag):
                     return task
                 outage.end()
             except TaskServiceError as error:
-                outage.pause_after(error)
+                if isinstance(error, ApiError) and error.status == 304:
+                    outage.end()
+                else:
+                    outage.pause_after(error)
             deadline.sleep(max(0.0, _poll_interval - (time.monotonic() - started_at)))
 
     def _next(
         self,
         uuid: str,
+        pending_tag: Optional[str],
         events: Optional[Iterator[Tuple[str, Dict[str, Any]]]],
         live: _LiveText,
         changes: Optional[_TextChanges],
         deadline: Deadline,
     ) -> Task:
-        """The task when it has ended or is interrupted. Reports its text until then."""
+        """As ``_wait``. Reports the task's text until then."""
         while events is not None and changes is not None:
             try:
                 name, event = next(events, ("", None))
@@ -326,11 +347,11 @@ class TasksResource:
             if name == "text":
                 live.take(event)
                 changes.report(live.text)
-            elif is_terminal(event) or name == "interrupted":
-                task = self._get(uuid, "", deadline)
-                if is_terminal(task) or task["status"] == "interrupted":
+            elif _is_awaited(event, pending_tag):
+                task: Task = self._transport.json(Call("GET", _path(uuid), deadline=deadline))
+                if _is_awaited(task, pending_tag):
                     return task
-        return self._wait(uuid, deadline)
+        return self._wait(uuid, pending_tag, deadline)
 
     def _events(
         self, uuid: str, after: Optional[int], include: Optional[str], deadline: Deadline
@@ -341,7 +362,7 @@ class TasksResource:
     def _follow(
         self, uuid: str, after: Optional[str], include: Optional[str], deadline: Deadline
     ) -> Iterator[Tuple[str, Dict[str, Any]]]:
-        """What the event stream sends after the event with the id ``after``: names and data."""
+        """The events of the stream after the one with the id ``after``: names and data."""
         outage = Outage(deadline)
         last = after
         path = _path(uuid, "/events" if include is None else f"/events?include={include}")

@@ -56,7 +56,7 @@ class VerifiedWebhook:
 
     @property
     def type(self) -> str:
-        """What happened, such as ``task.completed``."""
+        """The kind of event, such as ``task.completed``."""
         return f"task.{self.task['status']}"
 
 
