@@ -138,7 +138,8 @@ const Questions = ({ onDone, page: { data } }: { readonly page: TaskPage; readon
   const done = () => {
     // The next question, or the one before the last.
     if (index + 1 < tasks.length) move(1)
-    else move(-1)
+    else if (index > 0) move(-1)
+    else document.querySelector<HTMLElement>("main h1")?.focus()
     onDone()
   }
   return (
@@ -192,8 +193,7 @@ export const Inbox = () => {
   const total = state.value.data?.meta.total ?? 0
   return (
     <Screen
-      title={total === 0 ? "Inbox" : `${total} in the inbox`}
-      heading="Inbox"
+      title="Inbox"
       actions={total === 0
         ? undefined
         : <button type="button" class="button" onClick={() => setAsking(true)}>Cancel all interrupted</button>}
