@@ -41,6 +41,7 @@ const slow = [
       "Uploads"
     ].join(",")
   }}.test.ts`,
+  "test/integration/endpoints/EndpointFaults.test.ts",
   "test/integration/operator/{LostCore,OperatorCluster}.test.ts",
   "test/integration/schedules/ScheduleKit.test.ts"
 ]

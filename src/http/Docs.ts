@@ -50,11 +50,12 @@ const html = (bytes: Uint8Array) =>
 const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   paths: { readonly document: `/${string}`; readonly page: `/${string}` },
-  links: Links = []
+  links: Links,
+  lists: ReadonlyArray<string>
 ) =>
   HttpRouter.use(Effect.fnUntraced(function*(router) {
     const mint = yield* DevelopmentToken
-    const found = yield* Effect.cached(Effect.sync(() => withLinks(links)(OpenApi.fromApi(api))))
+    const found = yield* Effect.cached(Effect.sync(() => withLinks(links, lists)(OpenApi.fromApi(api))))
     const document = yield* Effect.cached(Effect.map(found, (value) => HttpServerResponse.jsonUnsafe(value)))
     const page = yield* Effect.cached(Effect.map(found, (value) => {
       const parts = splitPage(DocsPage.render(value, paths.document, paths.page === "/docs"))
@@ -77,13 +78,20 @@ const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
 
 type Links = ReadonlyArray<NonNullable<ExtensionRoutes["linkParameter"]>>
 
-/** Adds to a copy: the parameters are those of the contract. */
-const withLinks = (links: Links) => (given: OpenApi.OpenAPISpec): OpenApi.OpenAPISpec => {
+const linksOf = (extensions: ReadonlyArray<ExtensionRoutes>) =>
+  extensions.flatMap(({ linkParameter }) => linkParameter ?? [])
+
+/** Adds to a copy: the parameters are those of the contract. `lists` are the paths of lists of tasks. */
+const withLinks = (links: Links, lists: ReadonlyArray<string>) => (given: OpenApi.OpenAPISpec): OpenApi.OpenAPISpec => {
   if (links.length === 0) return given
   const document = structuredClone(given)
-  const { "/api/tasks": tasks, "/api/tasks/{uuid}": task } = document.paths
-  for (const { includes, name, schema, selects } of links) {
-    tasks?.get?.parameters.push({ name, in: "query", description: selects, required: false, schema })
+  const { "/api/tasks/{uuid}": task } = document.paths
+  for (const { includes, name, selects } of links) {
+    if (selects !== undefined) {
+      for (const list of lists) {
+        document.paths[list]?.get?.parameters.push({ name, in: "query", required: false, ...selects })
+      }
+    }
     const include = task?.get?.parameters.find((parameter) => parameter.name === "include")
     if (include !== undefined) {
       include.description = `${include.description ?? ""} ${includes}`.trim()
@@ -100,8 +108,10 @@ const layerPublic = (version: string) =>
     const paths = { document: "/openapi.json", page: "/docs" } as const
     const api = PublicApi.annotate(OpenApi.Version, version)
     const [first, ...others] = extensions.flatMap(({ publicGroup }) => publicGroup ?? [])
-    const links = extensions.flatMap(({ linkParameter }) => linkParameter ?? [])
-    return first === undefined ? documented(api, paths, links) : documented(api.add(first, ...others), paths, links)
+    const lists = ["/api/tasks"]
+    return first === undefined
+      ? documented(api, paths, linksOf(extensions), lists)
+      : documented(api.add(first, ...others), paths, linksOf(extensions), lists)
   }))
 
 /** The internal document, with the groups of extensions. */
@@ -112,9 +122,10 @@ const layerInternal = (version: string) =>
     const schemes = Object.assign({}, ...added.map(({ securitySchemes = {} }) => securitySchemes))
     const api = InternalApi.annotate(OpenApi.Version, version).annotate(OpenApi.Transform, finish(coreCalls, schemes))
     const [first, ...others] = added.map(({ group }) => group)
+    const lists = added.flatMap(({ selecting }) => selecting ?? [])
     return first === undefined
-      ? documented(api, paths)
-      : documented(api.add(first, ...others), paths)
+      ? documented(api, paths, linksOf(extensions), lists)
+      : documented(api.add(first, ...others), paths, linksOf(extensions), lists)
   }))
 
 export const layer = Layer.unwrap(

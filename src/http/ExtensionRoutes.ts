@@ -22,18 +22,24 @@ export interface ExtensionRoutes {
   readonly sameOrigin?: ReadonlyArray<string>
   /** The beginnings of the routes that both the public and the internal listener serve. */
   readonly ofBothListeners?: ReadonlyArray<string>
-  /** What it adds to the document of the internal interface. */
-  readonly documented?: { readonly group: HttpApiGroup.Constraint; readonly securitySchemes?: Node }
+  /** What it adds to the document of the internal interface. `selecting` is the path of a list of tasks with the parameters of all links. */
+  readonly documented?: {
+    readonly group: HttpApiGroup.Constraint
+    readonly securitySchemes?: Node
+    readonly selecting?: string
+  }
   /** Its calls of the internal interface: an `RpcGroup`, whose type only its handlers and clients know. */
   readonly rpc?: { readonly requests: ReadonlyMap<string, unknown> }
   /** What it adds to the document of clients. */
   readonly publicGroup?: HttpApiGroup.Constraint
-  /** Its `TaskLink` in that document: the parameter that selects tasks, and the value of `include` that adds a field to a task. */
+  /** Its `TaskLink` in the documents: the value of `include` that adds a field to a task, and the parameter that selects tasks. */
   readonly linkParameter?: {
     readonly name: string
-    readonly selects: string
     readonly includes: string
-    readonly schema: { readonly type: "string"; readonly format?: string }
+    readonly selects?: {
+      readonly description: string
+      readonly schema: { readonly type: "string"; readonly format?: string }
+    }
   }
 }
 

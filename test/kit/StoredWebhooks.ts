@@ -60,12 +60,16 @@ export const claimAll = Effect.fnUntraced(
 export const claim = (origin: string, more: Partial<ClaimPermits> = {}) => claimAll({ origin, ...more })
 
 export const record = Effect.fnUntraced(
-  function*({ attempt, isLast, origin, revision, sub, taskId }: ClaimedDelivery, error: AttemptError | null) {
+  function*(
+    { attempt, happenedAt, isLast, origin, revision, sub, taskId }: ClaimedDelivery,
+    error: AttemptError | null
+  ) {
     const store = yield* WebhookStore
     const endedAt = yield* now
     yield* store.recordOutcomes([{
       taskId,
       revision,
+      happenedAt,
       sub,
       origin,
       attempt,

@@ -287,3 +287,33 @@ export interface User {
   readonly schedules?: unknown
   readonly usage?: unknown
 }
+
+/** Actions that the audit is filtered by: those of every extension. */
+export const auditActions = [
+  "cancel",
+  "withdraw",
+  "content",
+  "redeliver",
+  "rerun",
+  "delete",
+  "drain",
+  "take_in",
+  "revoke",
+  "bulk_cancel",
+  "bulk_rerun",
+  "bulk_redeliver",
+  "bulk_delete",
+  "bulk_stop",
+  "limits",
+  "queue",
+  "export",
+  "erase",
+  "usage_erase",
+  "endpoint_create",
+  "endpoint_update",
+  "endpoint_delete",
+  "endpoint_rotate",
+  "endpoint_test",
+  "endpoint_redeliver",
+  "endpoint_replay"
+]

@@ -13,7 +13,7 @@ const paging = { cursor: text, limit: Schema.optionalKey(Schema.Finite) }
 const owned = Schema.Union([InvalidRequest, Unavailable, Errors.EndpointNotFound])
 
 const StreamedEvent = Schema.Struct({
-  /** What `after` names. */
+  /** The value of `after` that continues behind it. */
   position: Schema.Int,
   /** `webhook-id`. */
   id: Schema.String,

@@ -7,8 +7,8 @@ import { format, formatOrNull, now, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
 import { Audit, type Line } from "../../services/operator/Audit.ts"
 import { BulkActions } from "../../services/operator/Bulk.ts"
-import type { TaskSelection } from "../../services/operator/BulkSelection.ts"
 import type { Bulk } from "../../services/operator/BulkStore.ts"
+import { allTasks } from "../../services/operator/Selection.ts"
 import { UserRecords, type UserSummary } from "../../services/operator/UserRecords.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { Conflict, Forbidden, invalid, NotFound } from "../contract/Errors.ts"
@@ -16,7 +16,7 @@ import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
 import { audited, CurrentOperator } from "../OperatorRoutes.ts"
 import { BulkBody, EraseBody, LimitsBody, rates } from "./ActionSchemas.ts"
-import * as BulkFilter from "./BulkFilter.ts"
+import * as Filter from "./OperatorFilter.ts"
 import * as Query from "./OperatorQuery.ts"
 import { ShowsContent } from "./OperatorSettings.ts"
 import * as Views from "./OperatorViews.ts"
@@ -58,7 +58,7 @@ const viewLine = ({ at, bulkId, ...line }: Line) => ({
   bulk_id: bulkId
 })
 
-/** What extensions say is JSON already. */
+/** Fields of extensions are JSON already. */
 const viewUser = (user: UserSummary): Record<string, unknown> => ({
   sub: user.sub,
   slots: { used: user.pending + user.processing + user.interrupted, maximum: user.maximum },
@@ -115,7 +115,7 @@ export const make = Effect.gen(function*() {
           "no_fresh_tokens"
         )
       }
-      const { selection, shown, sub } = yield* BulkFilter.decode(action, filter, links)
+      const { selection, shown, sub } = yield* Filter.ofBody(action, filter, links)
       if (isDry === true) {
         const { matched, sample } = yield* bulk.dryRun(selection)
         return HttpServerResponse.jsonUnsafe({
@@ -193,20 +193,7 @@ export const make = Effect.gen(function*() {
       if (confirm !== sub) return yield* invalid("confirm", "Expected the user of the address, to confirm")
       const { name: operator } = yield* CurrentOperator
       const id = yield* bulk.newId
-      const selection: TaskSelection = {
-        of: "tasks",
-        sub,
-        status: null,
-        assistant: null,
-        error: null,
-        fingerprint: null,
-        text: null,
-        labels: null,
-        from: null,
-        to: endOfTime,
-        ids: null,
-        which: "all"
-      }
+      const selection = { ...allTasks, sub, to: endOfTime }
       const matched = yield* bulk.count(selection)
       yield* audited(
         { action: "erase", target: id, sub, reason: reason ?? null, bulkId: id },

@@ -5,15 +5,8 @@ import * as Errors from "../contract/Errors.ts"
 import * as Views from "./ActionSchemas.ts"
 import { documented } from "./OperatorDocs.ts"
 
-const readErrors = [Errors.ValidationFailed, Errors.ServiceUnavailable] as const
-const bodyErrors = [
-  ...readErrors,
-  Errors.RequestTimeout,
-  Errors.UnsupportedMediaType,
-  Errors.PayloadTooLarge
-] as const
-
-const base = "/internal/operator"
+export const readErrors = [Errors.ValidationFailed, Errors.ServiceUnavailable] as const
+export const base = "/internal/operator"
 const id = { id: Schema.String }
 const sub = { sub: Schema.String }
 
@@ -29,7 +22,7 @@ export const audit = HttpApiEndpoint.get("audit", `${base}/audit`, { success: Vi
 export const startBulk = HttpApiEndpoint.post("startBulk", `${base}/bulk`, {
   payload: Views.DocumentedBulkBody,
   success: [Views.DryRunView, Views.StartedBulkView.pipe(HttpApiSchema.status(202))],
-  error: bodyErrors
+  error: Errors.jsonErrors
 }).annotateMerge(
   documented(
     "startBulk",
@@ -68,7 +61,7 @@ export const setLimits = HttpApiEndpoint.put("setLimits", `${base}/users/:sub/li
   params: sub,
   payload: Views.LimitsBody,
   success: Views.LimitsView,
-  error: [...bodyErrors, Errors.NotFound]
+  error: [...Errors.jsonErrors, Errors.NotFound]
 }).annotateMerge(
   documented(
     "setLimits",
@@ -94,7 +87,7 @@ export const eraseUser = HttpApiEndpoint.post("eraseUser", `${base}/users/:sub/e
   params: sub,
   payload: Views.EraseBody,
   success: Views.StartedBulkView.pipe(HttpApiSchema.status(202)),
-  error: [...bodyErrors, Errors.NotFound]
+  error: [...Errors.jsonErrors, Errors.NotFound]
 }).annotateMerge(
   documented(
     "eraseUser",

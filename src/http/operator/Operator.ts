@@ -9,6 +9,7 @@ import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { format, now, plus } from "../../domain/Timestamp.ts"
 import { isQueued } from "../../domain/WaitingOn.ts"
 import { CoreClient } from "../../services/core/CoreClient.ts"
+import { TaskLinks } from "../../services/Extensions.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
 import { ClusterNodes, type Wanted } from "../../services/operations/ClusterNodes.ts"
 import { Operators, type Redelivered } from "../../services/operator/Operators.ts"
@@ -28,6 +29,7 @@ import { revocationOf } from "../handlers/Tokens.ts"
 import { audited, CurrentOperator, logged, orUnavailable } from "../OperatorRoutes.ts"
 import * as Actions from "./Actions.ts"
 import { OperatorApi } from "./OperatorApi.ts"
+import * as Filter from "./OperatorFilter.ts"
 import * as Query from "./OperatorQuery.ts"
 import { redeliveries, RedeliverManyBody } from "./OperatorSchemas.ts"
 import { ShowsContent } from "./OperatorSettings.ts"
@@ -98,13 +100,14 @@ const makeReads = Effect.gen(function*() {
   const core = yield* CoreClient
   const backend = yield* AssistantBackend
   const { stuckAfter } = yield* Settings
+  const links = yield* TaskLinks
   const readOverview = yield* Overview.make
   const { known } = yield* OperatorSessions
 
   return {
     overview: Effect.map(readOverview, (overview) => Views.overview(overview, known)),
     tasks: Effect.gen(function*() {
-      const { order, search } = yield* Query.tasks
+      const { order, search } = yield* Query.tasks(links)
       return pageView(yield* store.tasks(search), order, Views.task)
     }),
     ...(yield* makeTaskReads),
@@ -188,7 +191,7 @@ const makeChanges = Effect.gen(function*() {
       return yield* auditedRedelivery(ids.length === 1 ? ids[0]! : `${ids.length} deliveries`, operators.redeliver(ids))
     }
     const { error, origin, ...moments } = filter ?? {}
-    const range = yield* Query.rangeOf(moments, "filter.")
+    const range = yield* Filter.rangeOf(moments, "filter.")
     const redeliverUpTo = (limit: number) =>
       operators.redeliverFailed({ ...range, origin: origin ?? null, error: error ?? null }, limit)
     return yield* isDry === true

@@ -13,15 +13,7 @@ import * as Queue from "./QueueSchemas.ts"
 
 const uuid = { uuid: Schema.String }
 const instance = { instance: Schema.String }
-const readErrors = [Errors.ValidationFailed, Errors.ServiceUnavailable] as const
-const bodyErrors = [
-  ...readErrors,
-  Errors.RequestTimeout,
-  Errors.UnsupportedMediaType,
-  Errors.PayloadTooLarge
-] as const
-
-const base = "/internal/operator"
+const { base, readErrors } = Actions
 
 const move = (name: "drain" | "takeIn", path: "drain" | "take-in", summary: string, description: string) =>
   HttpApiEndpoint.post(name, `${base}/nodes/:instance/${path}`, {
@@ -80,7 +72,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     params: uuid,
     payload: CancelBody,
     success: CanceledTaskView,
-    error: [...bodyErrors, Errors.NotFound, Errors.Conflict]
+    error: [...Errors.jsonErrors, Errors.NotFound, Errors.Conflict]
   }).annotateMerge(
     documented(
       "cancel",
@@ -128,7 +120,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
   HttpApiEndpoint.post("redeliver", `${base}/deliveries/redeliver`, {
     payload: Views.RedeliverManyBody,
     success: Views.RedeliveredView,
-    error: bodyErrors
+    error: Errors.jsonErrors
   }).annotateMerge(
     documented(
       "redeliver",
@@ -150,7 +142,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     params: { id: Schema.String },
     payload: Queue.ChangeAssistantBody,
     success: Queue.QueuedAssistantView,
-    error: bodyErrors
+    error: Errors.jsonErrors
   }).annotateMerge(
     documented(
       "changeAssistant",
@@ -177,7 +169,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
   HttpApiEndpoint.post("revoke", `${base}/revocations`, {
     payload: RevokeBody,
     success: HttpApiSchema.NoContent,
-    error: bodyErrors
+    error: Errors.jsonErrors
   }).annotateMerge(documented("revoke", "Revoke tokens as an operator", "The same as `POST /internal/tokens/revoke`.")),
   Actions.audit,
   Actions.startBulk,

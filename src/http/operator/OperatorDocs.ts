@@ -61,6 +61,8 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
     ),
     query("sub", "Only tasks of this user.", text),
     query("status", "Only tasks of this status.", schemaRef("TaskStatus")),
+    query("assistant", "Only tasks of the assistant with this id.", { type: "integer" }),
+    query("label", "Only tasks with this pair in their metadata, as `key=value`.", text),
     error("Only tasks that failed with this in the first 500 characters of their error, whatever the case."),
     query("fingerprint", "Only tasks whose error has this fingerprint, from `GET /internal/operator/errors`.", text),
     ...range,

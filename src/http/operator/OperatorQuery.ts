@@ -1,40 +1,21 @@
 /** Decodes the queries of operators. An unknown name is an error too: ignoring it would return an unfiltered list. */
-import { Duration, Effect, Option, Result, Schema } from "effect"
+import { Effect, Option, Result, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { HttpServerRequest } from "effect/http"
 import { isStorable } from "../../domain/Fields.ts"
-import * as Limits from "../../domain/Limits.ts"
-import { TaskStatus } from "../../domain/Task.ts"
-import { now, parse, plus, startOfMinute, Timestamp } from "../../domain/Timestamp.ts"
+import { parse, startOfMinute, Timestamp } from "../../domain/Timestamp.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
+import type { TaskLink } from "../../services/Extensions.ts"
 import { actions } from "../../services/operator/Audit.ts"
-import { orderOf, type Position, type Range } from "../../services/operator/OperatorStore.ts"
-import { invalid, type ValidationFailed } from "../contract/Errors.ts"
+import type { Position } from "../../services/operator/OperatorStore.ts"
+import { allDeliveries, orderOf } from "../../services/operator/Selection.ts"
+import { invalid } from "../contract/Errors.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
+import * as Filter from "./OperatorFilter.ts"
 import { clocks, maxStuckMinutes, pages } from "./OperatorSchemas.ts"
 
-const maxRange = Duration.days(31)
-const defaultRange = Duration.days(1)
 const maxPeriods = 1500
-/** Characters: a user, an origin and an id are shorter. */
-const maxText = 2048
 const cursorVersion = 1
-
-/** The range of two texts, by default the last day. `path` is in front of their names in errors. */
-export const rangeOf = Effect.fnUntraced(function*(
-  { from, to }: { readonly from?: string | null | undefined; readonly to?: string | null | undefined },
-  path = ""
-): Effect.fn.Return<Range, ValidationFailed> {
-  const expected = "Expected a moment in ISO 8601 with its offset"
-  const end = to === undefined || to === null ? yield* now : parse(to)
-  if (end === undefined) return yield* invalid(`${path}to`, expected)
-  const begin = from === undefined || from === null ? plus(end, Duration.negate(defaultRange)) : parse(from)
-  if (begin === undefined) return yield* invalid(`${path}from`, expected)
-  if (begin > end || plus(begin, maxRange) < end) {
-    return yield* invalid(`${path}from`, "Expected a range of at most 31 days, which begins before it ends")
-  }
-  return { from: begin, to: end }
-})
 
 const Cursor = Schema.fromJsonString(
   Schema.Tuple([Schema.Literal(cursorVersion), Schema.String, Timestamp, Schema.String])
@@ -73,8 +54,8 @@ const parametersOf = Effect.fnUntraced(function*<const Name extends string>(name
   const isName = (name: string): name is Name => names.some((known) => known === name)
   for (const [name, value] of Object.entries(given)) {
     if (!isName(name)) errors[name.slice(0, 64)] = [`Expected one of ${names.join(", ")}`]
-    else if (typeof value !== "string" || value === "" || value.length > maxText || !isStorable(value)) {
-      errors[name] = [`Expected one text of 1 to ${maxText} characters`]
+    else if (typeof value !== "string" || value === "" || value.length > Filter.maxText || !isStorable(value)) {
+      errors[name] = [`Expected one text of 1 to ${Filter.maxText} characters`]
     } else found[name] = value
   }
   if (Object.keys(errors).length > 0) return yield* validationFailed(errors)
@@ -102,47 +83,17 @@ const integerOf = (name: string, text: string | undefined, { default: absent, ma
 
 const limitOf = (text: string | undefined, bounds: Bounds) => integerOf("limit", text, bounds)
 
-export const tasks = Effect.gen(function*() {
-  const { cursor, error = null, fingerprint = null, limit, q: text = null, sub = null, ...given } = yield* parametersOf(
-    [
-      "q",
-      "sub",
-      "status",
-      "error",
-      "fingerprint",
-      "from",
-      "to",
-      "cursor",
-      "limit"
-    ]
-  )
-  const status = yield* oneOf("status", TaskStatus.literals, given.status)
-  if (text !== null && text.length > Limits.searchLength) {
-    return yield* invalid("q", `Expected one text of 1 to ${Limits.searchLength} characters`)
-  }
-  const isOfFailures = error !== null || fingerprint !== null
-  if (isOfFailures && status !== null && status !== "failed") {
-    return yield* invalid(
-      error === null ? "fingerprint" : "error",
-      "Expected with the status failed, or without a status"
-    )
-  }
-  const searched = isOfFailures ? "failed" : status
-  const order = orderOf({ status: searched, sub })
+export const tasks = Effect.fnUntraced(function*(links: ReadonlyArray<TaskLink>) {
+  const { cursor, limit, ...given } = yield* parametersOf([
+    ...Filter.taskFields,
+    ...Filter.selectionsOf(links).map(({ name }) => name),
+    "cursor",
+    "limit"
+  ])
+  const selection = yield* Filter.ofQuery(given, links)
+  const order = orderOf(selection)
   const after = yield* positionOf(order, ids.task, cursor)
-  return {
-    order,
-    search: {
-      ...(yield* rangeOf(given)),
-      after,
-      limit: yield* limitOf(limit, pages),
-      sub,
-      status: searched,
-      error,
-      fingerprint,
-      text
-    }
-  }
+  return { order, search: { ...selection, after, limit: yield* limitOf(limit, pages) } }
 })
 
 export const deliveries = Effect.gen(function*() {
@@ -161,7 +112,15 @@ export const deliveries = Effect.gen(function*() {
   const after = yield* positionOf(order, ids.delivery, cursor)
   return {
     order,
-    search: { ...(yield* rangeOf(given)), after, limit: yield* limitOf(limit, pages), origin, state, error }
+    search: {
+      ...allDeliveries,
+      ...(yield* Filter.rangeOf(given)),
+      after,
+      limit: yield* limitOf(limit, pages),
+      origin,
+      state,
+      error
+    }
   }
 })
 
@@ -183,7 +142,7 @@ export const stuck = Effect.gen(function*() {
   }
 })
 
-export const range = Effect.flatMap(parametersOf(["from", "to"]), (given) => rangeOf(given))
+export const range = Effect.flatMap(parametersOf(["from", "to"]), (given) => Filter.rangeOf(given))
 
 export const clockLimit = Effect.flatMap(parametersOf(["limit"]), ({ limit }) => limitOf(limit, clocks))
 
@@ -193,7 +152,7 @@ const steps = ["60", "300", "3600"] as const
 export const history = Effect.gen(function*() {
   const given = yield* parametersOf(["from", "to", "step"])
   const step = Number((yield* oneOf("step", steps, given.step)) ?? "300")
-  const { from, to } = yield* rangeOf(given)
+  const { from, to } = yield* Filter.rangeOf(given)
   const start = startOfMinute(from)
   const periods = Math.ceil((to - start) / (step * 1_000_000))
   if (periods > maxPeriods) {

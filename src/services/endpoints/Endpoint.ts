@@ -25,8 +25,9 @@ export const limits = {
   replayPause: Duration.millis(10),
   /** Attempts that the log keeps of a delivery. */
   loggedAttempts: 50,
-  /** Readers of event streams on a node. */
-  readers: 100
+  /** Readers of event streams on a node, and events that are read together. */
+  readers: 100,
+  readRows: 100
 } as const
 
 /** How long a disabled or unread endpoint's deliveries wait. */
@@ -55,7 +56,7 @@ export const DisabledReason = Schema.Literals([
 ])
 export type DisabledReason = typeof DisabledReason.Type
 
-/** What an operator decides. */
+/** The part of an endpoint that operators set. */
 export const Definition = Schema.Struct({
   /** Null: nothing is sent, and the events are read. */
   url: Schema.NullOr(Schema.String),

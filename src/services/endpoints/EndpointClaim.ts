@@ -7,12 +7,14 @@ import { Duration, Schema } from "effect"
 import { OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import { TaskId, TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import { array, hidden, micros, moment, query } from "../store/sql/Queries.ts"
+import { array, micros, moment, query } from "../store/sql/Queries.ts"
+import * as WebhookClaim from "../store/webhooks/WebhookClaim.ts"
+import * as WebhookStatements from "../store/webhooks/WebhookStatements.ts"
 import { type AttemptOutcome, type ClaimRequest, largeBody, provenShare } from "../store/webhooks/WebhookStore.ts"
-import * as ScanFloor from "../timing/ScanFloor.ts"
 import { DisabledReason, Format, giveUpAfter, limits, SealedSecrets } from "./Endpoint.ts"
+import type { EndpointDelivery } from "./EndpointsStore.ts"
 
-const { bool, float8, int4, text, uuid } = PgTypes.OID
+const { float8, text } = PgTypes.OID
 
 const Row = Schema.Struct({
   endpointId: Schema.String,
@@ -45,35 +47,39 @@ const Claimed = Schema.Union([
   Schema.Struct({ endpointId: Schema.Null, ...ofClaim })
 ])
 
-const at = moment("$1")
-const limit = hidden("$3::int")
-const [ofProven, ofUnproven, ofUser, unprovenOfUser, unproven] = [10, 11, 12, 13, 14].map((number) =>
-  hidden(`$${number}::int`)
-)
-const isDue = `d.due_at <= ${hidden(at)} AND (NOT d.sending OR d.due_at <= ${hidden(moment("$2"))})`
+const { at, from, leases, limit, lostBefore, ofProven, ofUnproven, ofUser, permits, unproven, unprovenOfUser } =
+  WebhookClaim.bound
+
+/** Endpoints that are sent to now. One that goes on again is, once its deliveries are in order. */
+export const isSent = "w.url IS NOT NULL AND w.disabled_at IS NULL AND w.resumes_at IS NULL"
+
+/** A delivery that is not being sent, or whose attempt is lost by a moment. A claim of an earlier version moved `due_at`. */
+export const isFree = (by: string) => `(NOT d.sending OR coalesce(d.leased_until, d.due_at) <= ${by})`
+
+const isDue = `d.due_at <= ${at} AND ${isFree(lostBefore)}`
+
+/** Full scans find a lease that ends later than this. */
+const soon = "interval '1 minute'"
 
 /** A lost attempt is followed by another one even if it was the last: nobody knows whether it was sent. */
 export const claim = query(
   Claimed,
-  `WITH origins AS (
-    SELECT * FROM unnest($4::text[], $5::int4[], $6::bool[]) AS o (origin, permits, is_proven)
-  ), users AS (
-    SELECT * FROM unnest($7::text[], $8::int4[], $9::int4[]) AS u (id, permits, unproven)
-  ), floors AS (
-    SELECT * FROM unnest($16::text[], $17::float8[]) AS f (id, since)
+  `WITH ${permits}, floors AS (
+    SELECT * FROM unnest($17::text[], $18::float8[]) AS f (id, since)
   ), known AS (
     SELECT w.*, coalesce(o.is_proven, w.is_proven) AS proven, o.permits AS known_permits, users.permits AS user_permits,
-      users.unproven AS user_unproven, ${moment("greatest(f.since, $18::float8)")} AS since
-    FROM webhook_endpoints w LEFT JOIN origins o ON o.origin = w.origin LEFT JOIN users ON users.id = w.id
+      users.unproven AS user_unproven, greatest(${moment("f.since")}, ${from}) AS since
+    FROM webhook_endpoints w LEFT JOIN origins o ON o.origin = w.origin LEFT JOIN users ON users.sub = w.id
       LEFT JOIN floors f ON f.id = w.id
-    WHERE w.url IS NOT NULL AND w.disabled_at IS NULL
+    WHERE ${isSent}
   ), endpoint AS MATERIALIZED (
-    SELECT *, coalesce(known_permits, CASE WHEN proven THEN ${ofProven} ELSE ${ofUnproven} END) AS of_origin, least(
-        coalesce(known_permits, CASE WHEN proven THEN ${ofProven} ELSE ${ofUnproven} END),
-        coalesce(user_permits, ${ofUser}),
-        CASE WHEN NOT proven THEN least(${unproven}, coalesce(user_unproven, ${unprovenOfUser})) END, ${limit}
+    SELECT known.*, of_origin, least(
+        of_origin, coalesce(user_permits, ${ofUser}), ${limit},
+        CASE WHEN NOT proven THEN least(${unproven}, coalesce(user_unproven, ${unprovenOfUser})) END
       ) AS permits
-    FROM known
+    FROM known CROSS JOIN LATERAL (
+      SELECT coalesce(known_permits, CASE WHEN proven THEN ${ofProven} ELSE ${ofUnproven} END) AS of_origin
+    ) AS own
   ), found AS MATERIALIZED (
     SELECT e.id, e.origin, e.proven, e.permits, e.of_origin, d.ctid, d.due_at, row_number() OVER (
         PARTITION BY e.id ORDER BY random()
@@ -81,7 +87,7 @@ export const claim = query(
     FROM endpoint e CROSS JOIN LATERAL (
       SELECT d.ctid, d.due_at FROM webhook_endpoint_deliveries d
       WHERE d.endpoint_id = e.id AND ${isDue} AND d.due_at >= e.since
-      ORDER BY d.due_at LIMIT greatest(1, 2 * e.permits)
+      ORDER BY d.due_at LIMIT greatest(0, 2 * e.permits)
     ) AS d
   ), permitted AS (
     SELECT *, row_number() OVER (PARTITION BY origin ORDER BY turn, due_at) AS in_origin FROM found WHERE turn <= permits
@@ -94,8 +100,8 @@ export const claim = query(
     FOR UPDATE OF d SKIP LOCKED
   ), claimed AS (
     UPDATE webhook_endpoint_deliveries d SET attempts = d.attempts + 1, sending = true, started_at = ${at},
-      due_at = ${at} + make_interval(secs => ($15::float8[])[
-        least(greatest(d.attempts + 1 - d.attempts_before, 1), array_length($15::float8[], 1))
+      leased_until = ${at} + make_interval(secs => (${leases})[
+        least(greatest(d.attempts + 1 - d.attempts_before, 1), array_length(${leases}, 1))
       ])
     FROM locked WHERE d.ctid = locked.ctid RETURNING d.*, was_due_at, is_after_lost, proven
   ), shown AS (
@@ -113,71 +119,57 @@ export const claim = query(
   SELECT head.*, shown.* FROM (
     SELECT (
         SELECT coalesce(json_agg(json_build_array(e.id, (
-          SELECT ${micros("min(f.due_at)")}::bigint FROM found f WHERE f.id = e.id
+          SELECT ${micros("d.due_at")}::bigint FROM webhook_endpoint_deliveries d
+          WHERE d.endpoint_id = e.id AND d.due_at <= ${at} AND d.due_at >= e.since AND ${isFree(`${at} + ${soon}`)}
+          ORDER BY d.due_at LIMIT 1
         ))), '[]') FROM endpoint e
       )::text AS oldest,
-      (SELECT count(*) FROM found WHERE permits > 0) > (SELECT count(*) FROM claimed)
-        AND EXISTS (SELECT FROM claimed) AS "hasMore"
+      (SELECT count(*) FROM found) > (SELECT count(*) FROM claimed) AND EXISTS (SELECT FROM claimed) AS "hasMore"
   ) AS head LEFT JOIN shown ON true`
 )
 
-export const bindClaim = (
-  { at, from = ScanFloor.lowest, leases, limit, lostBefore, permits }: ClaimRequest,
-  floors: ReadonlyMap<string, Timestamp>
-) => {
-  const { byOrigin, byUser, ofProven, ofUnproven, ofUser, unproven } = permits
-  const origins = [...byOrigin.values()]
-  const users = [...byUser.values()]
-  return [
-    at,
-    lostBefore,
-    limit,
-    array([...byOrigin.keys()], text),
-    array(origins.map(({ permits }) => permits), int4),
-    array(origins.map(({ isProven }) => isProven), bool),
-    array([...byUser.keys()], text),
-    array(users.map(({ total }) => total), int4),
-    array(users.map(({ unproven }) => unproven), int4),
-    ofProven,
-    ofUnproven,
-    ofUser.total,
-    ofUser.unproven,
-    unproven,
-    array(leases.map((lease) => Duration.toSeconds(lease)), float8),
-    array([...floors.keys()], text),
-    array([...floors.values()], float8),
-    from
-  ]
-}
+export const bindClaim = (request: ClaimRequest, floors: ReadonlyMap<string, Timestamp>) => [
+  ...WebhookClaim.bind(request),
+  array([...floors.keys()], text),
+  array([...floors.values()], float8)
+]
 
-const ofKey = "endpoint_id = $1 AND task_uuid = $2::uuid AND revision = $3::int"
+const ofKey = `d.endpoint_id = $1 AND d.created_at = ${
+  moment("$2")
+} AND d.task_uuid = $3::uuid AND d.revision = $4::int`
+
+export const bindKey = ({ happenedAt, revision, sub, taskId }: Pick<
+  EndpointDelivery,
+  "happenedAt" | "revision" | "sub" | "taskId"
+>) => [sub, happenedAt, taskId, revision]
 
 export const body = query(
   Schema.Struct({ body: OpaqueJson }),
   `SELECT b.body FROM webhook_endpoint_deliveries d
   JOIN webhook_endpoint_bodies b ON b.task_uuid = d.task_uuid AND b.revision = d.revision AND b.format = d.format
-  WHERE d.endpoint_id = $1 AND d.task_uuid = $2::uuid AND d.revision = $3::int`
+  WHERE ${ofKey}`
 )
 
 /** Does nothing once the delivery has been claimed again. */
-export const postpone = `UPDATE webhook_endpoint_deliveries SET attempts = attempts - 1, sending = false, due_at = ${
-  moment("$4")
+export const postpone = `UPDATE webhook_endpoint_deliveries d SET attempts = attempts - 1, sending = false, due_at = ${
+  moment("$5")
 }
-  WHERE ${ofKey} AND attempts = $5::int AND sending AND started_at = ${moment("$6")}`
+  WHERE ${ofKey} AND attempts = $6::int AND sending AND started_at = ${moment("$7")}`
 
 const logged = `jsonb_build_object('number', o.attempt, 'startedAt', ${micros("d.started_at")}::bigint,
   'duration', o.duration, 'responseStatus', o.response_status, 'error', o.error)`
 
 /**
  * A success counts whenever it arrives; a failure only while no later attempt has been claimed. What is known of an endpoint changes rarely, so
- * its row is rarely locked, and always in the order of the ids.
+ * its row is rarely locked, and always in the order of the ids. An attempt that began before an operator changed the endpoint says nothing of it.
  */
 export const recordOutcomes = query(
   Schema.Struct({ id: Schema.String, url: Schema.NullOr(Schema.String), reason: DisabledReason }),
   `WITH outcome AS (
-    SELECT * FROM unnest(
-      $1::text[], $2::uuid[], $3::int4[], $4::int4[], $5::float8[], $6::int4[], $7::int4[], $8::text[], $9::float8[]
-    ) AS o (endpoint_id, task_uuid, revision, attempt, ended, duration, response_status, error, next)
+    SELECT *, ${moment("happened")} AS created_at FROM unnest(
+      $1::uuid[], $2::int4[], $3::int4[], $4::float8[], $5::int4[], $6::int4[], $7::text[], $8::float8[], $9::text[],
+      $10::text[], $11::float8[]
+    ) AS o (task_uuid, revision, attempt, ended, duration, response_status, error, next, origin, endpoint_id, happened)
   ), decisive AS (
     SELECT DISTINCT ON (endpoint_id, task_uuid, revision) * FROM outcome
     ORDER BY endpoint_id, task_uuid, revision, error IS NULL DESC, attempt DESC
@@ -190,14 +182,16 @@ export const recordOutcomes = query(
         THEN coalesce(${moment("o.next")}, CASE WHEN d.attempts_allowed > d.attempts THEN ${moment("o.ended")} END) END,
       sending = false
     FROM decisive o
-    WHERE d.endpoint_id = o.endpoint_id AND d.task_uuid = o.task_uuid AND d.revision = o.revision
-      AND (o.error IS NULL OR (d.sending AND d.attempts = o.attempt))
+    WHERE d.endpoint_id = o.endpoint_id AND d.created_at = o.created_at AND d.task_uuid = o.task_uuid
+      AND d.revision = o.revision AND (o.error IS NULL OR (d.sending AND d.attempts = o.attempt))
   ), health AS (
     SELECT endpoint_id AS id, bool_or(error IS NULL) AS is_success, bool_or(response_status IS NOT NULL) AS has_responded,
       bool_or(response_status = 410) IS TRUE AS is_gone, ${moment("min(ended)")} AS first_at, ${
     moment("max(ended)")
   } AS last_at
-    FROM outcome WHERE error IS DISTINCT FROM 'not_sent' GROUP BY endpoint_id
+    FROM outcome o JOIN webhook_endpoints w ON w.id = o.endpoint_id
+    WHERE error IS DISTINCT FROM 'not_sent' AND ${moment("(o.ended - 1000 * o.duration)")} >= w.updated_at
+    GROUP BY endpoint_id
   ), changed AS (
     SELECT h.*, h.is_gone OR (NOT h.is_success AND h.last_at - w.failing_since >= interval '${
     Duration.toSeconds(giveUpAfter)
@@ -224,13 +218,7 @@ export const recordOutcomes = query(
 )
 
 export const bindOutcomes = (outcomes: ReadonlyArray<AttemptOutcome>) => [
+  ...WebhookStatements.bindOutcomes(outcomes),
   array(outcomes.map(({ sub }) => sub), text),
-  array(outcomes.map(({ taskId }) => taskId), uuid),
-  array(outcomes.map(({ revision }) => revision), int4),
-  array(outcomes.map(({ attempt }) => attempt), int4),
-  array(outcomes.map(({ endedAt }) => endedAt), float8),
-  array(outcomes.map(({ duration }) => duration), int4),
-  array(outcomes.map(({ responseStatus }) => responseStatus), int4),
-  array(outcomes.map(({ error }) => error), text),
-  array(outcomes.map(({ nextAttemptAt }) => nextAttemptAt), float8)
+  array(outcomes.map(({ happenedAt }) => happenedAt), float8)
 ]

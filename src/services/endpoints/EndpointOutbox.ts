@@ -2,8 +2,9 @@
  * Sends the deliveries of endpoints by the dispatcher of webhooks, within limits of their own: an endpoint that hangs delays no `callback_url`.
  * Also keeps the log and the backlog within their bounds.
  */
-import { Context, Duration, Effect, Latch, Layer, Redacted } from "effect"
+import { Array as Arr, Context, Duration, Effect, Exit, Latch, Layer, Redacted } from "effect"
 import { encode, fromText } from "../../domain/json/OpaqueJson.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import {
   format as formatMoment,
   monotonicMillis,
@@ -42,7 +43,8 @@ const bounds = { total: 256, reserved: 128, smallest: 8, largest: 64 }
 
 /** Opened secrets that are kept: two of each endpoint that there may be. */
 const keptSecrets = 200
-const cleaningBatch = 5000
+/** Rows that a statement of the upkeep changes. */
+const changedRows = 5000
 
 export interface Options {
   /** `source` of CloudEvents: what identifies this service. */
@@ -57,6 +59,8 @@ export interface Options {
 export class EndpointOutbox extends Context.Service<EndpointOutbox, {
   /** A delivery that is due since a moment may have been committed, or an event to read; by default since any. */
   readonly wake: (since?: Timestamp) => void
+  /** Makes endpoints go on that were enabled. */
+  readonly resume: Effect.Effect<void, StoreUnavailable>
   /** Completes at the next `wake`. */
   readonly next: () => Effect.Effect<void>
   /** One attempt to send a sample, now. */
@@ -94,9 +98,12 @@ const makeHeadersOf = Effect.fnUntraced(function*(source: string) {
     const id = eventId({ taskId, revision })
     const second = String(unixSeconds(at))
     const isOldValid = oldSecret !== null && oldSecretUntil !== null && at < oldSecretUntil
-    const signatures: Array<string> = []
-    for (const sealed of isOldValid ? [secret, oldSecret] : [secret]) {
-      signatures.push(`v1,${hmac(yield* keyOf(sealed), [standardPrefix(id, second), body], "base64")}`)
+    const sign = (sealed: string) =>
+      Effect.map(keyOf(sealed), (key) => `v1,${hmac(key, [standardPrefix(id, second), body], "base64")}`)
+    const signatures = [yield* sign(secret)]
+    // One that cannot be opened any more, because its key is gone, keeps nothing from being sent.
+    if (isOldValid) {
+      signatures.push(...yield* Effect.catchDefect(Effect.map(sign(oldSecret), Arr.of), () => Effect.succeed([])))
     }
     const headers: Readonly<Record<string, string>> = {
       "content-type": "application/json",
@@ -135,7 +142,7 @@ const repeatFull = <E>(deletion: Effect.Effect<number, E>) =>
     for (;;) {
       const count = yield* deletion
       sum += count
-      if (count < cleaningBatch) return sum
+      if (count < changedRows) return sum
     }
   })
 
@@ -167,7 +174,11 @@ const makeReseal = Effect.gen(function*() {
 })
 
 /** `onCount` gets the number of endpoints. */
-const makeUpkeep = Effect.fnUntraced(function*({ backlog, retention }: Options, onCount: (count: number) => void) {
+const makeUpkeep = Effect.fnUntraced(function*(
+  { backlog, retention }: Options,
+  resume: EndpointOutbox["Service"]["resume"],
+  onCount: (count: number) => void
+) {
   const store = yield* EndpointsStore
 
   const report = Effect.fnUntraced(function*(at: Timestamp) {
@@ -200,20 +211,26 @@ const makeUpkeep = Effect.fnUntraced(function*({ backlog, retention }: Options, 
 
   return Effect.gen(function*() {
     const at = yield* now
-    if (!isResealed) yield* reseal
-    isResealed = true
-    yield* report(at)
-    yield* drop(
-      "too_old",
-      "their endpoint was disabled or unread for 7 days",
-      repeatFull(store.dropOld(plus(at, Duration.negate(keptWhileDisabled)), cleaningBatch))
-    )
-    yield* drop(
-      "backlog",
-      `what is pending had more than ${backlog} bytes (WEBHOOK_ENDPOINT_BACKLOG)`,
-      store.dropBacklog(backlog)
-    )
-    yield* repeatFull(store.deleteBefore(plus(at, Duration.negate(retention)), cleaningBatch))
+    const before = (age: Duration.Duration) => plus(at, Duration.negate(age))
+    const steps = [
+      report(at),
+      resume,
+      drop(
+        "too_old",
+        "their endpoint was disabled or unread for 7 days",
+        repeatFull(store.dropOld(before(keptWhileDisabled), changedRows))
+      ),
+      drop(
+        "backlog",
+        `what is pending had more than ${backlog} bytes (WEBHOOK_ENDPOINT_BACKLOG)`,
+        store.dropBacklog(backlog, changedRows)
+      ),
+      repeatFull(store.deleteBefore(before(retention), changedRows)),
+      isResealed ? Effect.void : Effect.tap(reseal, () => Effect.sync(() => void (isResealed = true)))
+    ]
+    // One that fails keeps no other from its work.
+    const exits = yield* Effect.forEach(steps, (step) => Effect.exit(Effect.asVoid(step)))
+    yield* Exit.asVoidAll(exits)
   })
 })
 
@@ -257,6 +274,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     delays: yield* delaysOf(delays),
     metrics: { attempted: Metrics.attempts.record, late: Metrics.lateness.record, abandoned: Metrics.abandoned.add }
   }
+  const resume = Effect.tap(store.resume(changedRows), () => Effect.sync(() => wake()))
   const { drain } = yield* dispatch(outbox, bounds, { pending, floor })
   yield* Effect.addFinalizer(() => drain)
 
@@ -267,7 +285,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
   yield* Worker.make({
     name: "the upkeep of webhook endpoints",
     interval,
-    runOnce: yield* makeUpkeep(options, (count) => hasEndpoints = count > 0)
+    runOnce: yield* makeUpkeep(options, resume, (count) => hasEndpoints = count > 0)
   })
 
   return EndpointOutbox.of({
@@ -275,6 +293,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
       hasEndpoints = true
       wake(since)
     },
+    resume,
     next: () => signal.await,
     send: Effect.fnUntraced(function*(secrets, url, sample) {
       const startedAt = yield* now

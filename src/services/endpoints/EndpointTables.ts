@@ -13,28 +13,27 @@ const text = (expression: string) => `coalesce(to_json(${expression})::text, 'nu
 const quoted = (expression: string) => `coalesce('"' || ${expression} || '"', 'null')`
 
 /** JSON of the task as `GET /api/tasks/{uuid}` returns it, without the closing brace. An interrupted task has no error and no end. */
-const summary = `'{"uuid":"' || e.task_uuid || '","status":"' || e.status || '","error":' || ${text("t.error")}
-  || ',"created_at":"' || ${iso("t.created_at")} || '","completed_at":' || ${quoted(iso("t.completed_at"))}
-  || CASE WHEN e.status = 'interrupted' THEN ',"pending_tool_calls":' || coalesce(t.pending_tool_calls, '[]') ELSE '' END`
-const thin = `'{"uuid":"' || e.task_uuid || '","sub":' || ${
-  text("t.sub")
-} || ',"status":"' || e.status || '","metadata":'
-  || coalesce(m.metadata::text, '{}') || '}'`
+const summary = `'{"uuid":"' || w.task_uuid || '","status":"' || w.status || '","error":' || ${text("w.error")}
+  || ',"created_at":"' || ${iso("w.created_at")} || '","completed_at":' || ${quoted(iso("w.completed_at"))}
+  || CASE WHEN w.status = 'interrupted' THEN ',"pending_tool_calls":' || coalesce(w.pending_tool_calls, '[]') ELSE '' END`
+const thin = `'{"uuid":"' || w.task_uuid || '","sub":' || ${text("w.sub")} || ',"status":"' || w.status
+  || '","metadata":' || coalesce(w.metadata::text, '{}') || '}'`
 
 const wrap = (task: string) =>
   `CASE WHEN w.format = 'cloudevents' THEN '{"task":' || (${task}) || '}' ELSE
-    '{"id":"evt_' || e.task_uuid || '-' || e.revision || '","type":"task.' || e.status || '","created_at":"' || ${
-    iso("e.occurred_at")
+    '{"id":"evt_' || w.task_uuid || '-' || w.revision || '","type":"task.' || w.status || '","created_at":"' || ${
+    iso("w.occurred_at")
   } || '","data":{"task":' || (${task}) || '}}' END`
 
-/** Bytes around a task in a body, at most. */
-const envelope = 512
-
-/** The turn is read only where a body may have it. */
+/**
+ * The turn is read only where a body may have it, and no body is composed of texts that are too long for it. `OFFSET 0` keeps Postgres from
+ * composing it again wherever it is named.
+ */
 const onEvents =
   `IF EXISTS (SELECT FROM webhook_endpoints) AND EXISTS (SELECT FROM new_events WHERE status IN (${statuses})) THEN
     WITH wanted AS MATERIALIZED (
-      SELECT w.id, w.format, e.task_uuid, e.revision
+      SELECT w.id, w.format, e.task_uuid, e.revision, e.status, e.occurred_at, t.sub, t.error, t.created_at,
+        t.completed_at, t.pending_tool_calls, m.metadata
       FROM new_events e JOIN tasks t ON t.uuid = ANY (ARRAY[e.task_uuid])
       LEFT JOIN task_metadata m ON m.task_uuid = ANY (ARRAY[e.task_uuid])
       JOIN webhook_endpoints w ON 'task.' || e.status = ANY (w.events)
@@ -43,25 +42,26 @@ const onEvents =
       WHERE e.status IN (${statuses})
     ), bodies AS (
       INSERT INTO webhook_endpoint_bodies (task_uuid, revision, format, created_at, bytes, body, sub)
-      SELECT w.task_uuid, w.revision, w.format, e.occurred_at, octet_length(made.body), made.body, t.sub
-      FROM (SELECT DISTINCT task_uuid, revision, format FROM wanted) AS w
-      JOIN new_events e ON e.task_uuid = w.task_uuid AND e.revision = w.revision
-      JOIN tasks t ON t.uuid = ANY (ARRAY[w.task_uuid])
-      LEFT JOIN task_metadata m ON m.task_uuid = ANY (ARRAY[w.task_uuid])
+      SELECT w.task_uuid, w.revision, w.format, w.occurred_at, octet_length(made.body), made.body, w.sub
+      FROM (SELECT DISTINCT ON (task_uuid, revision, format) * FROM wanted) AS w
       LEFT JOIN task_turns u ON w.format = 'full' AND u.task_uuid = ANY (ARRAY[w.task_uuid])
       CROSS JOIN LATERAL (SELECT CASE
-        WHEN w.format = 'thin' OR coalesce(octet_length(t.pending_tool_calls), 0) + coalesce(octet_length(u.turn), 0)
-          + coalesce(octet_length(t.error), 0) > ${limits.body - envelope} THEN ${thin}
+        WHEN w.format = 'thin' OR coalesce(octet_length(w.pending_tool_calls), 0) + coalesce(octet_length(u.turn), 0)
+          > ${limits.body} THEN ${thin}
         WHEN w.format = 'full' THEN ${summary} || ',"turn":' || coalesce(u.turn, 'null') || '}'
         ELSE ${summary} || '}' END AS task) AS shown
-      CROSS JOIN LATERAL (SELECT ${wrap("shown.task")} AS body) AS made
+      CROSS JOIN LATERAL (SELECT ${wrap("shown.task")} AS body OFFSET 0) AS whole
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN octet_length(whole.body) > ${limits.body} THEN ${
+    wrap(thin)
+  } ELSE whole.body END AS body OFFSET 0
+      ) AS made
       ON CONFLICT DO NOTHING
     )
     INSERT INTO webhook_endpoint_deliveries (
       endpoint_id, task_uuid, revision, status, format, created_at, due_at, attempts_allowed
     )
-    SELECT w.id, w.task_uuid, w.revision, e.status, w.format, e.occurred_at, e.occurred_at, ${attempts}
-    FROM wanted w JOIN new_events e ON e.task_uuid = w.task_uuid AND e.revision = w.revision
+    SELECT id, task_uuid, revision, status, format, occurred_at, occurred_at, ${attempts} FROM wanted
     ON CONFLICT DO NOTHING;
   END IF;`
 
@@ -134,6 +134,19 @@ export const tables: Tables = {
     // The user, whose bodies are erased also after their tasks are.
     "ALTER TABLE webhook_endpoint_bodies ADD COLUMN sub text",
     "CREATE INDEX webhook_endpoint_bodies_of_user ON webhook_endpoint_bodies (sub) WHERE sub IS NOT NULL"
+  ], [
+    // From an endpoint's enabling until its deliveries go on: nothing is sent meanwhile.
+    "ALTER TABLE webhook_endpoints ADD COLUMN resumes_at timestamptz",
+    "ALTER TABLE webhook_endpoint_removals ADD COLUMN removed_at timestamptz NOT NULL DEFAULT now()",
+    // An attempt in flight counts as lost after it. `due_at` stays, so that a claim changes no index.
+    "ALTER TABLE webhook_endpoint_deliveries ADD COLUMN leased_until timestamptz",
+    // Each index costs every event: the key is the order of the log, and bodies go with the last delivery that needs them.
+    "DROP INDEX webhook_endpoint_deliveries_log, webhook_endpoint_bodies_created",
+    `ALTER TABLE webhook_endpoint_deliveries DROP CONSTRAINT webhook_endpoint_deliveries_pkey,
+      ADD PRIMARY KEY (endpoint_id, created_at, task_uuid, revision)`,
+    `CREATE INDEX webhook_endpoint_deliveries_failed
+      ON webhook_endpoint_deliveries (endpoint_id, created_at, task_uuid, revision)
+      WHERE due_at IS NULL AND delivered_at IS NULL`
   ]],
   onEvents
 }
@@ -145,10 +158,14 @@ export const userData: UserData = {
   tables: [
     {
       table: "webhook_endpoint_deliveries",
-      isOfUser: `task_uuid IN (SELECT task_uuid FROM webhook_endpoint_bodies WHERE ${isOfUser})`,
+      isOfUser: `(endpoint_id, created_at, task_uuid, revision) IN (
+        SELECT e.id, b.created_at, b.task_uuid, b.revision FROM webhook_endpoint_bodies b, (
+          SELECT id FROM webhook_endpoints UNION ALL SELECT id FROM webhook_endpoint_removals
+        ) AS e WHERE b.${isOfUser}
+      )`,
       exported: {
         type: "endpoint_delivery",
-        key: { endpoint_id: "text", task_uuid: "uuid", revision: "integer" },
+        key: { endpoint_id: "text", created_at: "timestamptz", task_uuid: "uuid", revision: "integer" },
         fields: {
           endpoint_id: "endpoint_id",
           task_uuid: "task_uuid",

@@ -20,7 +20,7 @@ export interface WithSecret {
   readonly secret: Redacted.Redacted
 }
 
-/** What an attempt to send a sample came to; without one where the sample is read. */
+/** A sample and its attempt, which is null if the endpoint is read. */
 export interface Tested {
   readonly key: DeliveryKey
   readonly type: Endpoint.EventType
@@ -68,10 +68,9 @@ export class Endpoints extends Context.Service<Endpoints, {
   static readonly layer = Layer.effect(Endpoints, Effect.suspend(() => make))
 }
 
-const resumeBatch = 2000
-const dropBatch = 5000
-/** How often a stream reads what other nodes have committed. */
+/** How often a stream reads what other nodes have committed, and how often at most: a reader costs as little beside many events. */
 const readInterval = Duration.seconds(1)
+const readPause = Duration.millis(100)
 
 const sampleCalls = `[{"id":"call_1","name":"example","arguments":{}}]`
 
@@ -124,19 +123,6 @@ const makeRegistry = Effect.gen(function*() {
       ? Effect.void
       : Effect.mapError(targets.check(url), () => new AddressRefused({}))
 
-  /** The first batch is resumed before the response, the rest in the background. */
-  const resume = Effect.fnUntraced(function*(id: string, at: Timestamp) {
-    const oldest = plus(at, Duration.negate(Endpoint.keptWhileDisabled))
-    const resumeSome = Effect.map(store.resume(id, at, oldest, resumeBatch), (count) => count === resumeBatch)
-    const hasMore = yield* resumeSome
-    outbox.wake()
-    if (!hasMore) return
-    const rest = Effect.repeat(Effect.tap(resumeSome, () => Effect.sync(() => outbox.wake())), {
-      while: (more) => more
-    })
-    yield* Effect.forkIn(Effect.ignore(rest), scope)
-  })
-
   return {
     get,
     create: Effect.fnUntraced(function*(given: Endpoint.Definition, isDisabled: boolean) {
@@ -162,18 +148,12 @@ const makeRegistry = Effect.gen(function*() {
     }),
     update: Effect.fnUntraced(
       function*(id: string, changes: Partial<Endpoint.Definition>, isDisabled: boolean | undefined) {
-        const before = yield* get(id)
+        yield* get(id)
         yield* check(changes.url)
-        const at = yield* now
-        const isEnabled = isDisabled === false && before.disabledAt !== null
-        if (isEnabled) {
-          // What is too old must not be claimed first.
-          const oldest = plus(at, Duration.negate(Endpoint.keptWhileDisabled))
-          yield* Effect.repeat(store.dropPending(id, oldest, dropBatch), { while: (count) => count === dropBatch })
-        }
-        const disabled = isEnabled ? null : isDisabled === true ? "manual" : undefined
-        const endpoint = yield* orNotFound(yield* store.update(id, changes, disabled, at))
-        if (isEnabled) yield* resume(id, at)
+        const disabled = isDisabled === undefined ? undefined : isDisabled ? "manual" : null
+        const endpoint = yield* orNotFound(yield* store.update(id, changes, disabled, yield* now))
+        // Upkeep goes on with it if this process ends.
+        if (disabled === null) yield* Effect.forkIn(Effect.ignore(outbox.resume), scope)
         else outbox.wake()
         return endpoint
       }
@@ -183,14 +163,11 @@ const makeRegistry = Effect.gen(function*() {
       if (!(yield* store.remove(id))) return yield* new EndpointNotFound({})
     }),
     rotate: Effect.fnUntraced(function*(id: string, keepOldFor: number) {
-      const before = yield* get(id)
+      yield* get(id)
       const at = yield* now
       const { sealed, secret } = yield* makeSecret
-      const old = keepOldFor === 0
-        ? { oldSecret: null, oldSecretUntil: null }
-        : { oldSecret: before.secret, oldSecretUntil: plus(at, Duration.seconds(keepOldFor)) }
-      const endpoint = yield* orNotFound(yield* store.update(id, { secret: sealed, ...old }, undefined, at))
-      return { endpoint, secret }
+      const oldUntil = keepOldFor === 0 ? null : plus(at, Duration.seconds(keepOldFor))
+      return { endpoint: yield* orNotFound(yield* store.rotate(id, sealed, oldUntil, at)), secret }
     })
   }
 })
@@ -206,15 +183,19 @@ const make = Effect.gen(function*() {
 
   /** Reads again when this node has committed an event, and every second for those of others. */
   const follow = (id: string, after: number) =>
-    Stream.paginate(after, (position) =>
+    Stream.paginate({ after, isBehind: true }, ({ after, isBehind }) =>
       Effect.gen(function*() {
-        for (;;) {
+        for (let isFirst = isBehind;; isFirst = false) {
+          if (!isFirst) yield* Effect.sleep(readPause)
           const committed = outbox.next()
-          const events = yield* store.read(id, position, yield* now).pipe(
+          const events = yield* store.read(id, after, yield* now).pipe(
             Effect.catch((error) => Effect.as(Effect.logWarning("events of an endpoint cannot be read", error), []))
           )
           const last = events.at(-1)
-          if (last !== undefined) return [events, Option.some(last.position)] as const
+          if (last !== undefined) {
+            const isFull = events.length >= Endpoint.limits.readRows
+            return [events, Option.some({ after: last.position, isBehind: isFull })] as const
+          }
           yield* Effect.timeoutOption(committed, readInterval)
         }
       }))

@@ -15,6 +15,7 @@ import {
   eventStatuses,
   type Format,
   giveUpAfter,
+  keptWhileDisabled,
   limits,
   type LoggedDelivery,
   matches
@@ -27,6 +28,7 @@ interface EndpointRow {
   endpoint: Endpoint
   isProven: boolean
   lastPosition: number
+  resumesAt: Timestamp | null
 }
 
 interface Row extends EventKey {
@@ -99,7 +101,7 @@ const makeRows = () => {
   const deliveries = new Map<string, Row>()
   const ofEndpoint = (id: string) => [...deliveries.values()].filter(({ endpointId }) => endpointId === id)
 
-  /** What the trigger does in Postgres. */
+  /** The same as the trigger in Postgres. */
   const enqueue = (task: TaskRow) => {
     const happenedAt = task.events.at(-1)?.occurredAt
     if (happenedAt === undefined || !eventStatuses.includes(task.status)) return
@@ -140,7 +142,7 @@ const makeRows = () => {
     const due = [...deliveries.values()].filter(({ dueAt, endpointId, isSending }) => {
       const row = endpoints.get(endpointId)
       return dueAt !== null && dueAt <= at && (!isSending || dueAt <= lostBefore) &&
-        row !== undefined && row.endpoint.url !== null && row.endpoint.disabledAt === null
+        row !== undefined && row.endpoint.url !== null && row.endpoint.disabledAt === null && row.resumesAt === null
     }).toSorted((one, other) => (one.dueAt ?? 0) - (other.dueAt ?? 0))
     const claimed = due.flatMap((row): ReadonlyArray<readonly [Row, EndpointRow]> => {
       const endpoint = endpoints.get(row.endpointId)
@@ -191,7 +193,8 @@ const makeRows = () => {
     }
     const found = endpoints.get(endpointId)
     if (found === undefined || error === "not_sent") return []
-    const { disabledAt, failingSince, url } = found.endpoint
+    const { disabledAt, failingSince, updatedAt, url } = found.endpoint
+    if (plus(endedAt, Duration.millis(-duration)) < updatedAt) return []
     found.isProven = responseStatus !== null
     if (error === null) found.endpoint = { ...found.endpoint, failingSince: null, succeededAt: endedAt }
     else found.endpoint = { ...found.endpoint, failingSince: failingSince ?? endedAt }
@@ -212,7 +215,7 @@ const makeRegistry = ({ deliveries, endpoints, ofEndpoint }: Rows) =>
     insert: (endpoint) =>
       Effect.sync(() => {
         if (endpoints.size >= limits.endpoints) return false
-        endpoints.set(endpoint.id, { endpoint, isProven: false, lastPosition: 0 })
+        endpoints.set(endpoint.id, { endpoint, isProven: false, lastPosition: 0, resumesAt: null })
         return true
       }),
     list: (after, limit) =>
@@ -229,33 +232,43 @@ const makeRegistry = ({ deliveries, endpoints, ofEndpoint }: Rows) =>
       Effect.sync(() => {
         const row = endpoints.get(id)
         if (row === undefined) return Option.none()
-        const { disabledAt, disabledReason, failingSince } = row.endpoint
-        const state = disabled === undefined
-          ? {}
-          : disabled === null
+        const { disabledAt, disabledReason } = row.endpoint
+        const isEnabled = disabled === null && disabledAt !== null
+        const state = isEnabled
           ? { disabledAt: null, disabledReason: null, failingSince: null }
-          : { disabledAt: disabledAt ?? at, disabledReason: disabledReason ?? disabled, failingSince }
+          : disabled === undefined || disabled === null
+          ? {}
+          : { disabledAt: disabledAt ?? at, disabledReason: disabledReason ?? disabled }
         row.endpoint = { ...row.endpoint, ...changes, ...state, updatedAt: at }
+        if (isEnabled) row.resumesAt = at
         return Option.some(row.endpoint)
       }),
-    dropPending: (id, before, limit) =>
+    rotate: (id, secret, oldSecretUntil, at) =>
       Effect.sync(() => {
-        const old = ofEndpoint(id).filter(({ createdAt, dueAt, isSending }) =>
-          dueAt !== null && !isSending && createdAt < before
-        ).slice(0, limit)
-        for (const row of old) Object.assign(row, { dueAt: null, dropped: "too_old" })
-        return old.length
+        const row = endpoints.get(id)
+        if (row === undefined) return Option.none()
+        const oldSecret = oldSecretUntil === null ? null : row.endpoint.secret
+        row.endpoint = { ...row.endpoint, secret, oldSecret, oldSecretUntil, updatedAt: at }
+        return Option.some(row.endpoint)
       }),
-    resume: (id, at, oldest, limit) =>
+    resume: () =>
       Effect.sync(() => {
-        const found = ofEndpoint(id).filter(({ createdAt, deliveredAt, dropped, dueAt, isSending }) =>
-          createdAt >= oldest && createdAt <= at && !isSending &&
-          (dueAt === null ? deliveredAt === null && dropped === null : dueAt > at)
-        ).slice(0, limit)
-        for (const row of found) {
-          Object.assign(row, { dueAt: at, attemptsBefore: row.attempts, allowed: row.attempts + attempts })
+        for (const row of endpoints.values()) {
+          const { resumesAt: at } = row
+          if (at === null || row.endpoint.disabledAt !== null) continue
+          const oldest = plus(at, Duration.negate(keptWhileDisabled))
+          for (const delivery of ofEndpoint(row.endpoint.id)) {
+            const { createdAt, deliveredAt, dropped, dueAt, isSending } = delivery
+            if (createdAt > at || isSending) continue
+            if (createdAt < oldest) {
+              if (dueAt !== null) Object.assign(delivery, { dueAt: null, dropped: "too_old" })
+            } else if (dueAt === null ? deliveredAt === null && dropped === null : dueAt > at) {
+              const { attempts: before } = delivery
+              Object.assign(delivery, { dueAt: at, attemptsBefore: before, allowed: before + attempts })
+            }
+          }
+          row.resumesAt = null
         }
-        return found.length
       }),
     // Nothing is encrypted.
     replaceSecret: () => Effect.void,
@@ -331,8 +344,8 @@ export const layer = Layer.effect(
     const { deliveries, endpoints } = rows
     onEvent.push(rows.enqueue)
     const isSent = (id: string) => {
-      const endpoint = endpoints.get(id)?.endpoint
-      return endpoint !== undefined && endpoint.url !== null && endpoint.disabledAt === null
+      const row = endpoints.get(id)
+      return row !== undefined && row.endpoint.url !== null && row.endpoint.disabledAt === null
     }
     isQuiet.push((at) =>
       [...deliveries.values()].every(({ dueAt, endpointId, isSending }) =>

@@ -29,7 +29,7 @@ export interface EndpointDelivery extends ClaimedDelivery, SealedSecrets {
   readonly attemptsBefore: number
 }
 
-/** Where a page of a log begins: behind this delivery. */
+/** A page of a log begins behind this delivery. */
 export interface Position extends DeliveryKey {
   readonly at: Timestamp
 }
@@ -80,17 +80,22 @@ export class EndpointsStore extends Context.Service<EndpointsStore, {
   /** `disabled` is null to enable the endpoint, and undefined to leave it as it is. */
   readonly update: (
     id: string,
-    changes: Partial<Definition & SealedSecrets>,
+    changes: Partial<Definition>,
     disabled: DisabledReason | null | undefined,
     at: Timestamp
   ) => Call<Option.Option<Endpoint>>
-  /** Gives up at most `limit` pending deliveries of an endpoint that are older, before it is enabled. Returns their number. */
-  readonly dropPending: (id: string, before: Timestamp, limit: number) => Call<number>
+  /** The secret of now signs too, until a moment if one is given. */
+  readonly rotate: (
+    id: string,
+    secret: string,
+    oldUntil: Timestamp | null,
+    at: Timestamp
+  ) => Call<Option.Option<Endpoint>>
   /**
-   * After an endpoint was enabled: at most `limit` deliveries that were made since `oldest` and have not succeeded become due at `at`, with a new
-   * round of attempts. Returns their number.
+   * Endpoints that were enabled go on: what is older than `keptWhileDisabled` is given up, and what has not succeeded is due, with a new round of
+   * attempts. Changes at most `limit` rows at a time. Repeated after a crash, it does the rest.
    */
-  readonly resume: (id: string, at: Timestamp, oldest: Timestamp, limit: number) => Call<number>
+  readonly resume: (limit: number) => Call<void>
   readonly remove: (id: string) => Call<boolean>
   /** Replaces a sealed secret wherever it is still in use. */
   readonly replaceSecret: (sealed: string, by: string) => Call<void>
@@ -123,11 +128,14 @@ export class EndpointsStore extends Context.Service<EndpointsStore, {
     readonly committed: (at: Timestamp) => void
   }
 
-  /** Deletes what is older, and what is left of removed endpoints: at most `limit` rows of each kind. Returns the most of a kind. */
+  /** Deletes what is older and has ended, and what is left of removed endpoints: at most `limit` deliveries of each. Returns their number. */
   readonly deleteBefore: (before: Timestamp, limit: number) => Call<number>
   /** Gives up pending deliveries of disabled and of unread endpoints that are older. */
   readonly dropOld: (before: Timestamp, limit: number) => Call<number>
-  /** Gives up the oldest pending deliveries until their bodies have at most so many bytes. */
-  readonly dropBacklog: (bytes: number) => Call<number>
+  /**
+   * Gives up the oldest pending deliveries until their bodies have at most about so many bytes: a sample of a large table says how many they have.
+   * Changes at most `limit` rows at a time. Returns the number of deliveries.
+   */
+  readonly dropBacklog: (bytes: number, limit: number) => Call<number>
   readonly health: Call<ReadonlyArray<Health>>
 }>()("async-task-service/services/endpoints/EndpointsStore") {}

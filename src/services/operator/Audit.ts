@@ -12,7 +12,7 @@ import * as Worker from "../timing/Worker.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { type Page, pageOf, type Position } from "./OperatorStore.ts"
 
-/** What operators do by this extension; `revoke` may be of a token issuer. Others have names of their own. */
+/** Actions of operators by this extension; `revoke` may be of a token issuer. Other extensions have names of their own. */
 export const actions = [
   "cancel",
   "withdraw",

@@ -6,9 +6,9 @@ import { TaskId } from "../../domain/Task.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { type Delivery, parseDeliveryId } from "../../domain/Webhook.ts"
 import { UserTokens } from "../tasks/UserTokens.ts"
-import type { Selection } from "./BulkSelection.ts"
 import { type Bulk, BulkStore, type NewBulk } from "./BulkStore.ts"
 import { type FoundTask, OperatorStore } from "./OperatorStore.ts"
+import type { Selection } from "./Selection.ts"
 
 /** Rows of a dry run. */
 const sampled = 20
@@ -51,20 +51,18 @@ const make = Effect.gen(function*() {
   const tokens = yield* UserTokens
   const wake = Latch.makeUnsafe()
 
-  const count = (selection: Selection) => store.bulk.count(selection)
-
   return BulkActions.of({
     canRerun: tokens.isMinting,
-    count,
+    count: store.count,
     dryRun: Effect.fnUntraced(function*(selection) {
-      const { ids } = yield* store.bulk.keys(selection, null, sampled)
+      const { rows } = yield* store.keys(selection, null, sampled)
       const isOfTasks = selection.of === "tasks"
-      const matched = yield* count(selection)
+      const matched = yield* store.count(selection)
       return {
         matched,
         sample: {
-          tasks: isOfTasks ? yield* store.tasksById(ids.map((id) => TaskId.make(id))) : [],
-          deliveries: isOfTasks ? [] : yield* store.deliveriesById(ids.flatMap((id) => parseDeliveryId(id) ?? []))
+          tasks: isOfTasks ? yield* store.tasksById(rows.map(({ id }) => TaskId.make(id))) : [],
+          deliveries: isOfTasks ? [] : yield* store.deliveriesById(rows.flatMap(({ id }) => parseDeliveryId(id) ?? []))
         }
       }
     }),

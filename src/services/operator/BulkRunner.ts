@@ -19,10 +19,10 @@ import { UserTokens } from "../tasks/UserTokens.ts"
 import { logFault } from "../timing/Retry.ts"
 import * as Worker from "../timing/Worker.ts"
 import { BulkActions } from "./Bulk.ts"
-import type { Selection } from "./BulkSelection.ts"
 import { type BulkError, BulkStore, type Candidate, keptErrors, type LeasedBulk, type Owner } from "./BulkStore.ts"
 import * as Erasure from "./Erasure.ts"
 import { OperatorStore, type Position } from "./OperatorStore.ts"
+import type { Selection } from "./Selection.ts"
 
 /** Actions that a node carries out at a time. */
 const concurrentActions = 8
@@ -41,7 +41,7 @@ const deletionInterval = Duration.hours(1)
 /** A third of the lease. */
 const renewal = Duration.seconds(3)
 
-/** What a new task differs in from a rerun of the user: it leaves one slot free, and goes behind what users wait for. */
+/** Unlike a rerun by the user, the new task leaves one slot free, and waits behind tasks of users. */
 const rerunFields = { sparedSlots: 1, priority: 3 }
 
 /** Who cancels, as events of tasks have it. */
@@ -160,10 +160,10 @@ const make = Effect.gen(function*() {
       const begunAt = yield* monotonicMillis
       if (page === null) {
         if (isRead) return true
-        const found = yield* store.bulk.keys(selectionOf(bulk), fromStart ? null : position, limit)
-        position = found.position ?? position
-        isRead = fromStart ? found.ids.length === 0 : found.isLast
-        page = found.ids
+        const found = yield* store.keys(selectionOf(bulk), fromStart ? null : position, limit)
+        position = found.next ?? position
+        page = found.rows.map(({ id }) => id)
+        isRead = fromStart ? page.length === 0 : found.next === null
         if (!(yield* bulks.takePage(of, yield* now, position, isRead, page))) return false
       }
       let [doneCount, skippedCount, failedCount] = [0, 0, 0]
@@ -233,10 +233,11 @@ const make = Effect.gen(function*() {
     for (;;) {
       const begunAt = yield* monotonicMillis
       if (!isRead) {
-        const found = yield* store.bulk.keys(selectionOf(bulk), position, rerunPage)
-        position = found.position ?? position
-        isRead = found.isLast
-        if (!(yield* bulks.takeReruns(of, yield* now, position, isRead, found.ids))) return false
+        const found = yield* store.keys(selectionOf(bulk), position, rerunPage)
+        position = found.next ?? position
+        isRead = found.next === null
+        const ids = found.rows.map(({ id }) => id)
+        if (!(yield* bulks.takeReruns(of, yield* now, position, isRead, ids))) return false
       } else if (!(yield* bulks.renew(of, yield* now))) return false
       yield* bulks.settleReruns(id)
       const turn = yield* bulks.candidates(id, lastUser, maxActiveTasks, Math.min(longestPage, rate))
@@ -267,7 +268,7 @@ const make = Effect.gen(function*() {
       const isWhole = yield* carryOutPages({ ...bulk, page, isRead: false }, of, erase, true)
       if (!isWhole) return false
       page = null
-      const isEmpty = (yield* erasure.eraseRows(sub)) === 0 && (yield* store.bulk.count(selectionOf(bulk))) === 0
+      const isEmpty = (yield* erasure.eraseRows(sub)) === 0 && (yield* store.count(selectionOf(bulk))) === 0
       looks = isEmpty ? looks + 1 : 0
       if (!(yield* bulks.renew(of, yield* now))) return false
       if (looks < 2) yield* Effect.sleep(pause)
@@ -315,7 +316,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
       const found = yield* bulks.claim(carryOut.instance, yield* now)
       if (Option.isNone(found)) return
       const bulk = found.value
-      // What fails is repeated once the lease has ended.
+      // A step that fails is repeated once the lease has ended.
       yield* FiberMap.run(
         running,
         bulk.id,

@@ -2,16 +2,16 @@
  * Bulk actions as rows. One node at a time has the lease of an action; what it writes about the action without the lease is ignored. The ids of
  * a page are stored before they are carried out, and a node that takes over carries them out again, which changes nothing twice.
  */
+import { PgTypes } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, type Option, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { plus, Timestamp } from "../../domain/Timestamp.ts"
 import { PendingWork } from "../store/PendingWork.ts"
-import { countQuery, deletionQuery, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
+import { array, countQuery, deletionQuery, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import { notEnded } from "../store/tasks/TaskColumns.ts"
-import type { Selection } from "./BulkSelection.ts"
-import { textArray } from "./BulkStatements.ts"
 import type { Position } from "./OperatorStore.ts"
+import type { Selection } from "./Selection.ts"
 
 export const BulkAction = Schema.Literals(["cancel", "rerun", "redeliver", "delete", "erase"])
 export type BulkAction = typeof BulkAction.Type
@@ -233,7 +233,7 @@ const files = query(
 
 type Run<A> = Effect.Effect<A, StoreUnavailable>
 
-/** What a node needs to write about an action. */
+/** Identifies the lease with which a node writes about an action. */
 export interface Owner {
   readonly id: string
   readonly owner: string
@@ -278,10 +278,16 @@ export class BulkStore extends Context.Service<BulkStore, {
 
 const deletionBatch = 1000
 
+const textArray = (values: ReadonlyArray<string>) => array(values, PgTypes.OID.text)
+
 const make = Effect.gen(function*() {
   const { count, execute, first, rows } = yield* makeQueries
   const leaseFrom = (at: Timestamp) => plus(at, lease)
   const isOne = (counted: Run<number>) => Effect.map(counted, (count) => count === 1)
+  const take = (query: typeof takePage): TakePage => ({ id, owner }, at, position, isLast, ids) =>
+    isOne(
+      count(query, [id, owner, leaseFrom(at), position?.at ?? null, position?.id ?? null, isLast, textArray(ids)])
+    )
   const pendingWork = yield* PendingWork
   pendingWork.add("bulk actions", (soon) => [`FROM operator_bulk WHERE ended_at IS NULL AND lease_until <= ${soon}`])
 
@@ -303,26 +309,8 @@ const make = Effect.gen(function*() {
     list: rows(list, [listedBulks]),
     claim: (owner, at) => first(claim, [owner, at, leaseFrom(at)]),
     renew: ({ id, owner }, at) => isOne(count(renew, [id, owner, leaseFrom(at)])),
-    takePage: ({ id, owner }, at, position, isLast, ids) =>
-      isOne(count(takePage, [
-        id,
-        owner,
-        leaseFrom(at),
-        position?.at ?? null,
-        position?.id ?? null,
-        isLast,
-        textArray(ids)
-      ])),
-    takeReruns: ({ id, owner }, at, position, isLast, ids) =>
-      isOne(count(takeReruns, [
-        id,
-        owner,
-        leaseFrom(at),
-        position?.at ?? null,
-        position?.id ?? null,
-        isLast,
-        textArray(ids)
-      ])),
+    takePage: take(takePage),
+    takeReruns: take(takeReruns),
     addCounts: ({ id, owner }, at, { done, errors, failed, noted, skipped }) =>
       isOne(count(addCounts, [
         id,

@@ -98,7 +98,7 @@ export const make = Effect.gen(function*() {
     return erased
   })
 
-  /** What remains of the audit and of other bulk actions has a pseudonym, which is returned. */
+  /** Gives the audit and other bulk actions a pseudonym instead of the user, and returns it. */
   const pseudonymize = Effect.fnUntraced(function*(sub: string, bulkId: string) {
     const pseudonym = yield* audit.pseudonym(sub)
     yield* execute(`UPDATE operator_actions SET sub = $2::text WHERE sub = $1::text`, [sub, pseudonym])

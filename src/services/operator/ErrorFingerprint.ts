@@ -1,5 +1,5 @@
 /**
- * What the errors of one cause have in common: the text without ids, numbers, times, addresses and long quotes. Codes of status and error
+ * The part that errors of one cause share: the text without ids, numbers, times, addresses and long quotes. Codes of status and error
  * stay, and so do the words of a short name in quotes, such as that of a tool or a model: they tell causes apart.
  */
 
@@ -15,7 +15,7 @@ const isName = /^\p{L}[\p{L}\p{N}_.:/-]{0,39}$/u
 const isFile = /\.\p{L}[\p{L}\p{N}]{1,4}$/u
 const isVariable = /[\p{N}@]/u
 const isHex = /^[\da-f.:_/-]+$/i
-/** What the name of one of many follows. */
+/** Words that the name of one of many follows. */
 const oneOfMany =
   /\b(?:user|customer|account|person|member|owner|sub|subject|email|order|id|uuid|key|file|document|folder|path|title|chat|session|run|task|request)s?:? $/i
 const variableWords = /[\p{L}\p{N}]*\p{N}[\p{L}\p{N}]*/gu
@@ -24,10 +24,10 @@ const neighbours = /…(?:[.,:/-]*…)+/g
 const isStatus = /^[45]\d\d$/
 const unit =
   /^[ \u00a0]?(?:%|[mµ]?s\b|sec|min|hour|day|time|token|character|byte|[kKMG]?i?B\b|row|item|page|file|request)/
-/** What a status follows that begins no error and has no reason phrase. */
+/** Words that a status follows if it neither begins the error nor has a reason phrase. */
 const statusFollows = /(?:^|\b(?:error|answered|returned|responded|replied|failed|with|got)[ :(]{1,2})$/i
 const reasonPhrase = /^ [A-Z][a-z]/
-/** What a code of any form follows. */
+/** Words that a code of any form follows. */
 const codeFollows = /\b(?:http|status|code|sqlstate|errno|signal)["']?[ :=#(]{1,2}$/i
 const isCode = /^[A-Z0-9_-]{1,12}$/
 /** A code of the operating system, such as `E2BIG`. */

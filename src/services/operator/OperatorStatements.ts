@@ -1,7 +1,4 @@
-/**
- * The statements of operators. The keys of a page are read along one index, newest first, from the position of the page before;
- * filters that the index lacks apply to the rows examined. The last of them is returned as well, when there may be more.
- */
+/** The statements of operators, except those that select by a filter (`SelectionStatements`). */
 import { Schema, Struct } from "effect"
 import { TaskHead } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
@@ -10,79 +7,24 @@ import {
   fields as revocationFields
 } from "../store/revocations/RevocationRepositorySql.ts"
 import { micros, moment, type Query, query } from "../store/sql/Queries.ts"
-import { columnsOf, headColumns, isDispatched, isLive, notEnded } from "../store/tasks/TaskColumns.ts"
-import { attemptError, deliveries, state } from "../store/webhooks/WebhookStatements.ts"
+import { columnsOf, headColumns, isDispatched, isLive } from "../store/tasks/TaskColumns.ts"
+import { attemptError, deliveries } from "../store/webhooks/WebhookStatements.ts"
 import {
-  type DeliverySearch,
   DueClock,
   DueStop,
   Durations,
   errorLength,
   Failure,
   FoundTask,
-  orderOf,
   OriginStats,
   StuckRun,
-  type TaskDetail,
-  type TaskSearch
+  type TaskDetail
 } from "./OperatorStore.ts"
 
-export const lowestUuid = "00000000-0000-0000-0000-000000000000"
-export const highestUuid = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 /** Bytes of tool calls above which their names are not read, and characters that are read of shorter ones. */
 const readToolCalls = { longest: 64 * 1024, begin: 16 * 1024 }
 
-const Key = Schema.Struct({ at: Timestamp, id: Schema.String, isEdge: Schema.Boolean })
-export const decodeKeys = Schema.decodeUnknownSync(Schema.Array(Key))
-
-/** `$5` rows are examined and `$6` returned. */
-const keysOf = (scanned: string, order: string, id: string, filter: string) =>
-  `WITH scanned AS (${scanned} ORDER BY ${order} LIMIT $5::int)
-  (SELECT ${
-    micros("at")
-  } AS at, ${id} AS id, false AS "isEdge" FROM scanned WHERE ${filter} ORDER BY ${order} LIMIT $6::int)
-  UNION ALL
-  (SELECT ${micros("at")}, ${id}, true FROM scanned ORDER BY ${order} OFFSET $5::int - 1)`
-
 const shortError = `left(error, ${errorLength})`
-
-/** The rows in which a text is found, or a pattern of ids. */
-export const hasText = (text: string, pattern: string) =>
-  `(uuid::text LIKE ${pattern} OR strpos(lower(sub), lower(${text})) > 0
-  OR strpos(lower(error), lower(${text})) > 0 OR EXISTS (
-    SELECT FROM task_metadata, jsonb_each_text(metadata) AS pair (key, value)
-    WHERE task_uuid = uuid AND strpos(lower(concat(key, ': ', value)), lower(${text})) > 0
-  ))`
-
-/**
- * Binds from, to, moment and id of the position, rows examined, rows returned, status, part of the error, pattern of the error, text,
- * pattern of the id, and the user if there is one.
- */
-export const taskKeys = (search: TaskSearch) => {
-  const order = orderOf(search)
-  const at = order === "failed" ? "completed_at" : "created_at"
-  const before = order === "live"
-    ? `${isLive} AND uuid < $4::uuid AND $3::float8 IS NOT NULL`
-    : `(${at}, uuid) < (${moment("$3")}, $4::uuid)`
-  const source = [
-    before,
-    search.sub === null ? "true" : `sub = $12${order === "live" ? ` AND ${notEnded}` : ""}`,
-    order === "failed" ? "status = 'failed'" : "true"
-  ]
-  const isRanged = `${at} >= ${moment("$1")} AND ${at} < ${moment("$2")}`
-  const conditions = [...source, ...(order === "live" ? [] : [isRanged])].join(" AND ")
-  // Only the index covers a search that does not read the error.
-  const readsError = search.error !== null || search.fingerprint !== null || search.text !== null
-  const error = readsError ? `${shortError} AS error, sub` : "NULL::text AS error, NULL::text AS sub"
-  return keysOf(
-    `SELECT uuid, ${at} AS at, status, ${error} FROM tasks WHERE ${conditions}`,
-    order === "live" ? "uuid DESC" : "at DESC, uuid DESC",
-    "uuid::text",
-    `($7::text IS NULL OR status = $7::text) AND ($8::text IS NULL OR strpos(lower(error), lower($8::text)) > 0)
-      AND ($9::text IS NULL OR error LIKE $9::text) AND ($10::text IS NULL OR ${hasText("$10::text", "$11::text")})
-      AND (${order !== "live"} OR at >= ${moment("$1")} AND at < ${moment("$2")})`
-  )
-}
 
 /** Binds the lowest and the highest id, a pattern of ids, and the number of rows. */
 export const tasksLike = query(
@@ -215,27 +157,6 @@ export const origins = query(
     greatest((SELECT count(*) FROM failed), (SELECT count(*) FROM pending))::int AS examined
   FROM counted ORDER BY failed DESC, pending DESC, origin`
 )
-
-/** Binds from, moment, task and revision of the position, rows examined, rows returned, state, error, and the origin if given. */
-export const deliveryKeys = ({ error, origin, state: wanted }: DeliverySearch) => {
-  const conditions = [
-    `d.created_at >= ${moment("$1")}`,
-    // Implied by the next condition, and the part that an index on the moment alone can use.
-    `d.created_at <= ${moment("$2")}`,
-    `(d.created_at, d.task_uuid, d.revision) < (${moment("$2")}, $3::uuid, $4::int)`,
-    ...(origin === null ? [] : ["d.origin = $9"]),
-    ...(wanted === "failed" ? [isFailed] : [])
-  ]
-  return keysOf(
-    `SELECT d.created_at AS at, d.task_uuid, d.revision, ${state} AS state, ${
-      error === null ? "NULL" : lastError
-    } AS error
-    FROM webhook_deliveries d WHERE ${conditions.join(" AND ")}`,
-    "at DESC, task_uuid DESC, revision DESC",
-    "concat(task_uuid, '-', revision)",
-    `($7::text IS NULL OR state = $7::text) AND ($8::text IS NULL OR error = $8::text)`
-  )
-}
 
 export const deliveriesById = deliveries(
   `JOIN unnest($1::uuid[], $2::int[]) AS wanted (task_uuid, revision) USING (task_uuid, revision)`

@@ -8,12 +8,12 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { RunId, TaskHead, TaskId, TaskStatus, TaskSummary } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { namesOf } from "../../domain/ToolCall.ts"
-import type { Delivery, DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
+import type { Delivery, DeliveryKey } from "../../domain/Webhook.ts"
 import type { TaskReads } from "../store/tasks/TaskReads.ts"
 import type { TaskScans } from "../store/tasks/TaskScans.ts"
 import type { WebhookStore } from "../store/webhooks/WebhookStore.ts"
-import type { Selection } from "./BulkSelection.ts"
 import type { History } from "./History.ts"
+import type { DeliverySelection, Selection, TaskSelection } from "./Selection.ts"
 import type { UserStorage } from "./StoredBytes.ts"
 
 /** Characters of an error that operators see, and in which failures are found. */
@@ -63,27 +63,14 @@ export interface Range {
   readonly to: Timestamp
 }
 
-interface Paged extends Range {
+interface Paging {
   readonly after: Position | null
   readonly limit: number
 }
 
-export interface TaskSearch extends Paged {
-  readonly sub: string | null
-  readonly status: TaskStatus | null
-  /** A part of the error; only with the status failed. */
-  readonly error: string | null
-  /** See `ErrorFingerprint`; only with the status failed. */
-  readonly fingerprint: string | null
-  /** A part of the id, the user, the metadata or the error. An id that begins it is found outside of the range too. */
-  readonly text: string | null
-}
-
-/** Live tasks by id, which is their creation; failed ones of all users by their end; others by creation. Newest first. */
-export const orderOf = ({ status, sub }: Pick<TaskSearch, "status" | "sub">): "live" | "failed" | "created" => {
-  if (sub !== null || status === null || status === "completed" || status === "canceled") return "created"
-  return status === "failed" ? "failed" : "live"
-}
+/** A task whose id begins with the text is found outside of the range too. */
+export type TaskSearch = TaskSelection & Paging
+export type DeliverySearch = DeliverySelection & Paging
 
 /** From the beginning of the stored calls. Postgres reads no JSON with texts that it cannot store. */
 const ToolNames = Schema.NullOr(Schema.String).pipe(
@@ -150,13 +137,6 @@ export const DueStop = Schema.Struct({
 })
 export type DueStop = typeof DueStop.Type
 
-export interface DeliverySearch extends Paged {
-  readonly origin: string | null
-  readonly state: DeliveryState | null
-  /** Error of the last attempt. */
-  readonly error: string | null
-}
-
 export const OriginStats = Schema.Struct({
   origin: Schema.String,
   pending: Schema.Int,
@@ -180,15 +160,9 @@ export class OperatorStore extends Context.Service<OperatorStore, {
   /** Those that exist, in the order of the ids. */
   readonly tasksById: (ids: ReadonlyArray<TaskId>) => Read<ReadonlyArray<FoundTask>>
   readonly deliveriesById: (keys: ReadonlyArray<DeliveryKey>) => Read<ReadonlyArray<Delivery>>
-  /** What bulk actions select. */
-  readonly bulk: {
-    readonly count: (selection: Selection) => Read<number>
-    readonly keys: (
-      selection: Selection,
-      after: Position | null,
-      limit: number
-    ) => Read<{ readonly ids: ReadonlyArray<string>; readonly position: Position | null; readonly isLast: boolean }>
-  }
+  readonly count: (selection: Selection) => Read<number>
+  /** Newest first. */
+  readonly keys: (selection: Selection, after: Position | null, limit: number) => Read<Page<Position>>
   /** The newest `groupedFailures`, newest first. */
   readonly failures: (range: Range) => Read<ReadonlyArray<Failure>>
   /** The times of tasks that were created in the range and have completed or failed, by assistant, most tasks first. */
@@ -205,8 +179,6 @@ export class OperatorStore extends Context.Service<OperatorStore, {
   ) => Read<{ readonly origins: ReadonlyArray<OriginStats>; readonly isComplete: boolean }>
   /** Newest first. */
   readonly deliveries: (search: DeliverySearch) => Read<Page<Delivery>>
-  /** The ids of the same. */
-  readonly deliveryIds: (search: DeliverySearch) => Read<Page<Position>>
   /** Newest first, after a listed one. */
   readonly revocations: (after: Position | null, limit: number) => Read<ReadonlyArray<ListedRevocation>>
   /** Users who keep the most, the largest first. */

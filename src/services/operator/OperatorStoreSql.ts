@@ -11,71 +11,27 @@ import * as TaskScansSql from "../store/tasks/TaskScansSql.ts"
 import { idPattern } from "../store/tasks/TaskSearch.ts"
 import { WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as WebhookStoreSql from "../store/webhooks/WebhookStoreSql.ts"
-import * as BulkStatements from "./BulkStatements.ts"
-import * as ErrorFingerprint from "./ErrorFingerprint.ts"
 import { History } from "./History.ts"
 import * as HistorySql from "./HistorySql.ts"
 import * as Statements from "./OperatorStatements.ts"
 import {
-  type DeliverySearch,
-  errorLength,
   examinedRuns,
   groupedFailures,
   listedAssistants,
   listedOrigins,
   measuredTasks,
   OperatorStore,
-  orderOf,
   type Page,
   pageOf,
   type Position,
   scannedRows,
   type TaskSearch
 } from "./OperatorStore.ts"
+import * as SelectionStatements from "./SelectionStatements.ts"
 import { StoredBytesStore } from "./StoredBytes.ts"
 import * as StoredBytesSql from "./StoredBytesSql.ts"
 
 const { int4, uuid } = PgTypes.OID
-
-/** A search whose index answers the whole filter examines one page. */
-const scanOf = (isFiltered: boolean, limit: number) => isFiltered ? scannedRows : limit + 1
-
-const bindTasks = (search: TaskSearch) => {
-  const { after, error, fingerprint, from, limit, status, sub, text, to } = search
-  const order = orderOf(search)
-  const isFiltered = order === "live" || error !== null || fingerprint !== null || text !== null ||
-    (order === "created" && status !== null)
-  return [
-    from,
-    to,
-    after?.at ?? to,
-    after?.id ?? (order === "live" ? Statements.highestUuid : Statements.lowestUuid),
-    scanOf(isFiltered, limit),
-    limit + 1,
-    status,
-    error?.slice(0, errorLength) ?? null,
-    fingerprint === null ? null : ErrorFingerprint.patternOf(fingerprint),
-    text,
-    text === null ? null : idPattern(text),
-    ...(sub === null ? [] : [sub])
-  ]
-}
-
-const bindDeliveries = ({ after, error, from, limit, origin, state, to }: DeliverySearch) => {
-  const key = after === null ? undefined : parseDeliveryId(after.id)
-  const isFiltered = error !== null || (state !== null && state !== "failed")
-  return [
-    from,
-    after?.at ?? to,
-    key?.taskId ?? Statements.lowestUuid,
-    key?.revision ?? 0,
-    scanOf(isFiltered, limit),
-    limit + 1,
-    state,
-    error,
-    ...(origin === null ? [] : [origin])
-  ]
-}
 
 /** The page of the keys, with each key replaced by its row. A row that was deleted meanwhile is left out. */
 const withRows = <Row>(
@@ -87,7 +43,7 @@ const withRows = <Row>(
   return { ...page, rows: page.rows.flatMap(({ id }) => byId.get(id) ?? []) }
 }
 
-/** What finds the tasks whose id begins with a text, of which eight digits or more are known: bounds and a pattern. */
+/** Bounds and a pattern of ids that begin with a text of eight digits or more. */
 const bindIds = (text: string) => {
   const [digits = ""] = /^[0-9a-f]{8}[0-9a-f-]*/i.exec(text) ?? []
   const pattern = idPattern(text)?.slice(1)
@@ -99,23 +55,27 @@ const bindIds = (text: string) => {
   return [bound("0"), bound("f"), pattern]
 }
 
-type Rows = Effect.Success<typeof makeQueries>["rows"]
-
-const readKeys = (rows: Rows, text: string, values: ReadonlyArray<unknown>, limit: number) =>
-  Effect.map(
-    rows({ text, decode: Statements.decodeKeys }, values),
-    (found) => pageOf(found.filter(({ isEdge }) => !isEdge), limit, found.find(({ isEdge }) => isEdge))
-  )
+const makeKeys = Effect.map(
+  makeQueries,
+  ({ rows }): OperatorStore["Service"]["keys"] => (selection, after, limit) => {
+    const { query, values } = SelectionStatements.keys(selection, after, limit + 1)
+    return Effect.map(
+      rows(query, values),
+      (found) => pageOf(found.filter(({ isEdge }) => !isEdge), limit, found.find(({ isEdge }) => isEdge))
+    )
+  }
+)
 
 const makeTasks = Effect.gen(function*() {
   const { rows } = yield* makeQueries
+  const keys = yield* makeKeys
 
   /** The keys of a page. Tasks that begin with a given id are one page. */
   const keysOf = Effect.fnUntraced(function*(search: TaskSearch) {
     const ids = search.text === null || search.after !== null ? undefined : bindIds(search.text)
     const known = ids === undefined ? [] : yield* rows(Statements.tasksLike, [...ids, search.limit])
     if (known.length > 0) return { rows: known, next: null, isComplete: true }
-    return yield* readKeys(rows, Statements.taskKeys(search), bindTasks(search), search.limit)
+    return yield* keys(search, search.after, search.limit)
   })
 
   return Effect.fnUntraced(function*(search: TaskSearch) {
@@ -128,8 +88,7 @@ const makeTasks = Effect.gen(function*() {
 const make = Effect.gen(function*() {
   const { count, first, rows } = yield* makeQueries
 
-  const deliveryIds = (search: DeliverySearch) =>
-    readKeys(rows, Statements.deliveryKeys(search), bindDeliveries(search), search.limit)
+  const keys = yield* makeKeys
 
   const deliveriesById = Effect.fnUntraced(function*(wanted: ReadonlyArray<DeliveryKey>) {
     const found = yield* rows(Statements.deliveriesById, [
@@ -147,16 +106,11 @@ const make = Effect.gen(function*() {
       return ids.flatMap((id) => byId.get(id) ?? [])
     }),
     deliveriesById,
-    bulk: {
-      count: (selection) => {
-        const { query, values } = BulkStatements.count(selection)
-        return count(query, values)
-      },
-      keys: (selection, after, limit) => {
-        const { query, values } = BulkStatements.keys(selection, after, limit)
-        return Effect.map(rows(query, values), (found) => BulkStatements.endOf(found, limit))
-      }
+    count: (selection) => {
+      const { query, values } = SelectionStatements.count(selection)
+      return count(query, values)
     },
+    keys,
     tasks: yield* makeTasks,
     task: (uuid) => first(Statements.taskDetail, [uuid]),
     failures: ({ from, to }) => rows(Statements.failures, [from, to, groupedFailures]),
@@ -175,15 +129,13 @@ const make = Effect.gen(function*() {
         isComplete: found.length <= listedOrigins && found.every(({ examined }) => examined < scannedRows)
       })),
     deliveries: Effect.fnUntraced(function*(search) {
-      const page = yield* deliveryIds(search)
-      const wanted = page.rows.flatMap(({ id }) => parseDeliveryId(id) ?? [])
-      const found = yield* rows(Statements.deliveriesById, [
-        array(wanted.map(({ taskId }) => taskId), uuid),
-        array(wanted.map(({ revision }) => revision), int4)
-      ])
-      return withRows(page, deliveryId, found)
+      const page = yield* keys(search, search.after, search.limit)
+      return withRows(
+        page,
+        deliveryId,
+        yield* deliveriesById(page.rows.flatMap(({ id }) => parseDeliveryId(id) ?? []))
+      )
     }),
-    deliveryIds,
     revocations: (after, limit) =>
       Effect.map(
         rows(Statements.revocations, [after?.at ?? null, after?.id ?? null, limit]),

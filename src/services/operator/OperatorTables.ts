@@ -18,7 +18,7 @@ const onEvents = `IF EXISTS (SELECT FROM new_events WHERE ${isAudited}) THEN
   END IF;`
 
 const auditTables = [
-  // What operators did, and what was changed by calls. `sub` is the user, or the HMAC of one whose data were erased.
+  // The audit: actions of operators, and changes by calls. `sub` is the user, or the HMAC of one whose data were erased.
   `CREATE TABLE operator_actions (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -104,7 +104,7 @@ export const tables: Tables = {
       value bigint NOT NULL,
       PRIMARY KEY (name, minute)
     )`,
-    // What users keep, counted in the background; `due_at` is the moment of the next count.
+    // Stored bytes of users, counted in the background; `due_at` is the moment of the next count.
     `CREATE TABLE stored_bytes (
       sub text PRIMARY KEY,
       bytes bigint NOT NULL DEFAULT 0,
@@ -130,7 +130,7 @@ export const tables: Tables = {
 
 const isOfUser = "sub = $1::text"
 
-/** What stays of the audit and of bulk actions has a pseudonym after an erasure. */
+/** The audit and bulk actions stay, and have a pseudonym after an erasure. */
 export const userData: UserData = {
   tables: [
     { table: "operator_reruns", isOfUser, exported: null },

@@ -6,7 +6,8 @@ import { now, type Timestamp } from "../../domain/Timestamp.ts"
 import { parseDeliveryId } from "../../domain/Webhook.ts"
 import { Changes } from "../signals/Changes.ts"
 import * as ErrorFingerprint from "./ErrorFingerprint.ts"
-import { type DeliverySearch, type Failure, groupedFailures, OperatorStore, type Range } from "./OperatorStore.ts"
+import { type Failure, groupedFailures, OperatorStore, type Range } from "./OperatorStore.ts"
+import { allDeliveries, type DeliverySelection } from "./Selection.ts"
 
 export interface ErrorGroup {
   readonly fingerprint: string
@@ -87,7 +88,7 @@ export class Operators extends Context.Service<Operators, {
   readonly redeliver: (ids: ReadonlyArray<string>) => Effect.Effect<Redelivered, StoreUnavailable>
   /** Redelivers the newest failed deliveries that match, `limit` at most: 0 only counts them. */
   readonly redeliverFailed: (
-    filter: Pick<DeliverySearch, "origin" | "error" | "from" | "to">,
+    filter: Pick<DeliverySelection, "origin" | "error" | "from" | "to">,
     limit: number
   ) => Effect.Effect<Redelivered, StoreUnavailable>
 }>()("async-task-service/services/operator/Operators") {
@@ -114,12 +115,7 @@ export class Operators extends Context.Service<Operators, {
         errors: (range) => Effect.map(store.failures(range), (failures) => groupsOf(range, failures)),
         redeliver: (ids) => redeliver([...new Set(ids)], undefined),
         redeliverFailed: Effect.fnUntraced(function*(filter, limit) {
-          const { rows } = yield* store.deliveryIds({
-            ...filter,
-            state: "failed",
-            after: null,
-            limit: countedDeliveries
-          })
+          const { rows } = yield* store.keys({ ...allDeliveries, ...filter, state: "failed" }, null, countedDeliveries)
           return yield* redeliver(rows.slice(0, limit).map(({ id }) => id), rows.length)
         })
       })

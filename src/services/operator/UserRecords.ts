@@ -27,7 +27,7 @@ export interface UserSummary extends Schema.Schema.Type<typeof Summary> {
   /** The limit that holds. */
   readonly maximum: number
   readonly storedBytes: { readonly bytes: number; readonly tasks: number; readonly isComplete: boolean }
-  /** What extensions say, as JSON by field. */
+  /** Fields of extensions, as JSON. */
   readonly more: Readonly<Record<string, string>>
 }
 

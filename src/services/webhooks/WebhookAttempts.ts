@@ -82,14 +82,14 @@ const makeEnd = Effect.fnUntraced(function*<D extends ClaimedDelivery>({ metrics
     response: Response,
     onOutcome: (outcome: AttemptOutcome) => void
   ): Effect.Effect<void> => {
-    const { attempt, isLast, origin, revision, sub, taskId } = delivery
+    const { attempt, happenedAt, isLast, origin, revision, sub, taskId } = delivery
     const endedAt = fromNanos(clock.currentTimeNanosUnsafe())
     const duration = monotonicMillisOf(clock) - begun
     metrics.attempted(duration / 1000, response.error ?? "delivered")
     const report = (delay: Duration.Duration | undefined) => {
       const nextAttemptAt = delay === undefined ? null : plus(endedAt, delay)
       const made = { attempt, endedAt, duration: Math.round(duration), ...response, nextAttemptAt }
-      onOutcome({ taskId, revision, sub, origin, ...made })
+      onOutcome({ taskId, revision, happenedAt, sub, origin, ...made })
     }
     if (response.error !== null && !isLast) {
       return Effect.andThen(logAttempt(delivery, response), Effect.map(nextDelay(delivery), report))

@@ -2,11 +2,15 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { verifyWebhook } from "../../../src/http/client/Webhooks.ts"
+import { Proxy } from "../../chaos/Proxy.ts"
+import { startCluster } from "../../kit/ClusterSystem.ts"
+import { openDatabase } from "../../kit/databases.ts"
+import { pause } from "../../kit/pause.ts"
 import { complete } from "../../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../../kit/ScriptedService.ts"
 import { eventually, internalToken, mint, Service } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
-import { startSystem } from "../../kit/System.ts"
+import { startSystem, type System } from "../../kit/System.ts"
 
 const base = "/internal/webhook-endpoints"
 const register = async (service: Service, url: string, more: object = {}) => {
@@ -17,10 +21,51 @@ const register = async (service: Service, url: string, more: object = {}) => {
 
 const uuidOf = ({ body }: { readonly body: string }) => String(JSON.parse(body).data.task.uuid)
 
+/** Ends a task at a node, by a report that is repeated until it has an answer. */
+const end = async (system: System, node: Service, token: string) => {
+  const { body, status } = await node.create(token, "x")
+  assert.strictEqual(status, 201)
+  const run = { ...await system.runOf(body.uuid), events_url: `${node.url}/internal/core/events` }
+  await eventually(() => complete(run).then(({ status }) => status, () => 503), (status) => status < 500)
+}
+
+/** Waits until each change that the database has was sent to each endpoint, with the same bytes each time, and the store knows it. */
+const expectAll = async (
+  { database }: System,
+  target: WebhookTarget,
+  endpoints: ReadonlyArray<{ readonly url: string }>
+) => {
+  const changes = await database.query<{ readonly task_uuid: string; readonly revision: number }>(
+    "SELECT task_uuid, revision FROM task_events WHERE status IN ('completed', 'failed', 'canceled', 'interrupted')"
+  )
+  const expected = changes.map(({ revision, task_uuid }) => `evt_${task_uuid}-${revision}`)
+  const paths = endpoints.map(({ url }) => new URL(url).pathname)
+  for (const path of paths) {
+    const idsNow = () =>
+      new Set(target.received.filter((post) => post.path === path).map(({ headers }) => headers["webhook-id"]))
+    // What was in flight waits for its lease: 1 s of timeout, and what a node and its pauses may take.
+    await eventually(async () => idsNow(), (ids) => expected.every((id) => ids.has(id)), 60_000)
+  }
+  const bodies = new Map<string, string>()
+  for (const { body, headers, path } of target.received) {
+    const key = `${path} ${String(headers["webhook-id"])}`
+    assert.strictEqual(bodies.get(key) ?? body, body, "the same bytes each time")
+    bodies.set(key, body)
+  }
+  const left = () =>
+    database.query<{ readonly left: number }>(
+      "SELECT count(*)::int AS left FROM webhook_endpoint_deliveries WHERE delivered_at IS NULL OR due_at IS NOT NULL"
+    )
+  await eventually(left, ([row]) => row?.left === 0, 60_000)
+  return expected
+}
+
+const settings = { WEBHOOK_ALLOW_PRIVATE: "true", WEBHOOK_TIMEOUT: "1 second", MAX_ACTIVE_TASKS: "1000" }
+const accept: WebhookTarget["script"] = (_, response) => response.writeHead(204).end()
+
 describe("a node that is killed", () => {
   it("has sent each event, or the next one sends it, whatever it was doing", async () => {
     const target = await use(new WebhookTarget().listen(), onTestFinished)
-    const settings = { WEBHOOK_ALLOW_PRIVATE: "true", WEBHOOK_TIMEOUT: "1 second", MAX_ACTIVE_TASKS: "1000" }
     const system = await use(startSystem(settings), onTestFinished)
     const endpoints = [
       await register(system.service, `${target.url}/one`),
@@ -28,44 +73,98 @@ describe("a node that is killed", () => {
     ]
     const token = await mint(`killed-${randomUUID()}`)
     // Half of the attempts hang when the node dies: nobody knows whether they arrived.
-    target.script = (_, response, number) => number % 2 === 0 ? undefined : response.writeHead(204).end()
-    const ended: Array<string> = []
-    const end = async (service: Service) => {
-      const { body } = await service.create(token, "x")
-      await complete(await system.runOf(body.uuid))
-      ended.push(String(body.uuid))
-    }
-    const load = Promise.allSettled(Array.from({ length: 60 }, () => end(system.service)))
-    await eventually(async () => ended.length, (count) => count >= 20)
+    target.script = (request, response, number) => number % 2 === 0 ? undefined : accept(request, response, number)
+    let ended = 0
+    const load = Promise.allSettled(
+      Array.from({ length: 60 }, () => end(system, system.service, token).then(() => ended++))
+    )
+    await eventually(async () => ended, (count) => count >= 20)
     await system.service.stop("SIGKILL")
     await load
-    target.script = (_, response) => response.writeHead(204).end()
+    target.script = accept
     const next = await use(Service.start(system.settings), onTestFinished)
-    for (let count = 0; count < 5; count++) await end(next)
-    const changes = await system.database.query<{ readonly task_uuid: string; readonly revision: number }>(
-      "SELECT task_uuid, revision FROM task_events WHERE status IN ('completed', 'failed', 'canceled', 'interrupted')"
-    )
-    assert.isAtLeast(changes.length, ended.length)
-    const expected = changes.map(({ revision, task_uuid }) => `evt_${task_uuid}-${revision}`)
-    for (const { url } of endpoints) {
-      const path = new URL(url).pathname
-      const idsNow = () =>
-        new Set(target.received.filter((post) => post.path === path).map(({ headers }) => headers["webhook-id"]))
-      // What was in flight waits for its lease: 1 s of timeout, and what a node and its pauses may take.
-      await eventually(async () => idsNow(), (ids) => expected.every((id) => ids.has(id)), 40_000)
-      const bodies = new Map<unknown, string>()
-      for (const { body, headers, path: to } of target.received) {
-        if (to !== path) continue
-        const known = bodies.get(headers["webhook-id"])
-        assert.isTrue(known === undefined || known === body, "the same bytes each time")
-        bodies.set(headers["webhook-id"], body)
-      }
-    }
-    const states = () =>
-      system.database.query<{ readonly left: number }>(
-        "SELECT count(*)::int AS left FROM webhook_endpoint_deliveries WHERE due_at IS NOT NULL"
+    for (let count = 0; count < 5; count++) await end(system, next, token)
+    assert.isAtLeast((await expectAll(system, target, endpoints)).length, ended)
+  }, 120_000)
+})
+
+describe("two nodes", () => {
+  it(
+    "send each event once, and when one is stopped in the middle (SIGSTOP) the other sends what it had begun",
+    async () => {
+      const target = await use(new WebhookTarget().listen(), onTestFinished)
+      const system = await use(startCluster(settings), onTestFinished)
+      const other = await use(system.startNode(), onTestFinished)
+      const endpoints = [
+        await register(system.service, `${target.url}/one`),
+        await register(other, `${target.url}/two`, { format: "thin" })
+      ]
+      const token = await mint(`stopped-${randomUUID()}`)
+      await Promise.all(
+        Array.from({ length: 100 }, (_, index) => end(system, index % 2 === 0 ? system.service : other, token))
       )
-    await eventually(states, ([row]) => row?.left === 0, 40_000)
+      assert.lengthOf(await expectAll(system, target, endpoints), 100)
+      assert.lengthOf(target.received, 200)
+
+      target.script = () => undefined
+      await Promise.all(
+        Array.from({ length: 20 }, (_, index) => end(system, index % 2 === 0 ? system.service : other, token))
+      )
+      await eventually(async () => target.received.length, (count) => count > 210)
+      system.service.signal("SIGSTOP")
+      onTestFinished(() => system.service.signal("SIGCONT"))
+      target.script = accept
+      // Attempts of the stopped node are lost: the other one has ended its own by now.
+      await pause(3000)
+      const [{ held = 0 } = {}] = await system.database.query<{ readonly held: number }>(
+        "SELECT count(*)::int AS held FROM webhook_endpoint_deliveries WHERE sending"
+      )
+      assert.isAbove(held, 0)
+      assert.lengthOf(await expectAll(system, target, endpoints), 120)
+      // What the stopped node learns now is too late to change anything.
+      system.service.signal("SIGCONT")
+      await eventually(
+        () => fetch(`${system.service.url}/readyz`).then(({ status }) => status, () => 0),
+        (status) => status === 200,
+        30_000
+      )
+      await end(system, other, token)
+      assert.lengthOf(await expectAll(system, target, endpoints), 121)
+    },
+    180_000
+  )
+})
+
+describe("lost replies of the database, to COMMIT too", () => {
+  it("lose no event", async () => {
+    const target = await use(new WebhookTarget().listen(), onTestFinished)
+    const database = await use(openDatabase(), onTestFinished)
+    const proxy = await use(Proxy.before(database.url), onTestFinished)
+    const system = {
+      ...await use(startSystem({ ...settings, DATABASE_URL: proxy.urlOf(database.url) }), onTestFinished),
+      database
+    }
+    const endpoints = [
+      await register(system.service, `${target.url}/one`),
+      await register(system.service, `${target.url}/two`, { format: "full" })
+    ]
+    const token = await mint(`lost-${randomUUID()}`)
+    const load = { isOver: false }
+    // A report whose reply was lost is repeated by the core.
+    const ends = Promise.all(Array.from({ length: 8 }, async () => {
+      while (!load.isOver) await end(system, system.service, token).catch(() => pause(50))
+    }))
+    for (let round = 0; round < 5; round++) {
+      await pause(400)
+      proxy.weather = "losing replies"
+      await pause(150)
+      proxy.weather = "fair"
+    }
+    await pause(500)
+    load.isOver = true
+    await ends
+    await end(system, system.service, token)
+    assert.isAbove((await expectAll(system, target, endpoints)).length, 20)
   }, 120_000)
 })
 

@@ -1,42 +1,19 @@
 /** The cost of claims of endpoints' deliveries: while a snapshot is open, and beside a backlog. */
 import { assert, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { monotonicMillis, now, type Timestamp } from "../../../src/domain/Timestamp.ts"
+import { monotonicMillis, now } from "../../../src/domain/Timestamp.ts"
 import * as EndpointsSql from "../../../src/services/endpoints/EndpointsSql.ts"
-import { EndpointsStore } from "../../../src/services/endpoints/EndpointsStore.ts"
+import type { EndpointsStore } from "../../../src/services/endpoints/EndpointsStore.ts"
 import * as Database from "../../kit/Database.ts"
+import { claim, deliveries, endpoint } from "../../kit/endpoints/StoredEndpoints.ts"
 import { check, type Queue } from "../../kit/OpenSnapshot.ts"
-import { unlimited } from "../../kit/StoredWebhooks.ts"
-
-const endpoint = (id: string) =>
-  `INSERT INTO webhook_endpoints (id, url, origin, format, secret, created_at, updated_at)
-  VALUES ('${id}', 'https://${id}.example/', 'https://${id}.example', 'thin', 's', now(), now()) ON CONFLICT DO NOTHING`
-
-const deliveries = (count: number, due: string, id = "one") =>
-  `WITH made AS (
-    INSERT INTO webhook_endpoint_bodies (task_uuid, revision, format, created_at, bytes, body)
-    SELECT gen_random_uuid(), 1, 'thin', ${due}, 2, '{}' FROM generate_series(1, ${count}) RETURNING *
-  )
-  INSERT INTO webhook_endpoint_deliveries (endpoint_id, task_uuid, revision, status, format, created_at, due_at, attempts_allowed)
-  SELECT '${id}', task_uuid, revision, 'completed', 'thin', created_at, created_at, 14 FROM made`
-
-const claim = (at: Timestamp, from?: Timestamp) =>
-  Effect.flatMap(EndpointsStore, ({ outbox }) =>
-    outbox.claim({
-      at,
-      ...(from === undefined ? {} : { from }),
-      lostBefore: at,
-      limit: 64,
-      leases: [Duration.seconds(30)],
-      permits: { ...unlimited, ofProven: 64, ofUnproven: 64, ofUser: { total: 64, unproven: 64 }, unproven: 64 }
-    }))
 
 const queue: Queue<EndpointsStore> = {
   add: (count, due) => deliveries(count, due).replace("WITH made", `WITH registered AS (${endpoint("one")}), made`),
   leave: [
-    `UPDATE webhook_endpoint_deliveries SET attempts = 1, sending = true, due_at = due_at + interval '35 seconds' WHERE due_at <= now()`,
+    `UPDATE webhook_endpoint_deliveries SET attempts = 1, sending = true, leased_until = now() + interval '35 seconds' WHERE due_at <= now()`,
     `UPDATE webhook_endpoint_deliveries SET sending = false, due_at = NULL, delivered_at = now() WHERE due_at IS NOT NULL`
   ],
   claim

@@ -181,6 +181,8 @@ describe("a rerun of many", () => {
     await complete(first)
     await eventually(async () => runsOf("rerun-1").length, (count) => count === 1)
     assert.strictEqual((await post(`/bulk/${id}/stop`)).status, 200)
+    // A rerun that is left behind would keep its user out of all later actions.
+    assert.deepStrictEqual(await database.query("SELECT FROM operator_reruns"), [])
     const { body } = await get("/tasks?sub=rerun-0&status=completed")
     assert.lengthOf(body.data, 3)
     const [line] = (await get(`/audit?action=rerun&operator=ana`)).body.data
@@ -193,6 +195,29 @@ describe("a rerun of many", () => {
     const { body, status } = await other.post("/bulk", { action: "rerun", filter: {}, dry_run: true })
     assert.deepStrictEqual([status, body.code, Object.keys(body.errors)], [422, "no_fresh_tokens", ["action"]])
   })
+})
+
+describe("a step that takes longer than the lease of its action", () => {
+  it("is not begun again, by this node or another one", async () => {
+    await insertFailed(database, 100, 1, "slow")
+    // Four at a time: the page of 100 takes 12.5 s, and the lease 10 s.
+    await database.query(
+      `CREATE FUNCTION sleep_for_test() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.5); RETURN OLD; END $$`
+    )
+    await database.query(
+      "CREATE TRIGGER slow BEFORE DELETE ON tasks FOR EACH ROW WHEN (OLD.sub = 'slow-0') EXECUTE FUNCTION sleep_for_test()"
+    )
+    await use(Service.start(system.settings), onTestFinished)
+    const { id } = await start("delete", { sub: "slow-0" })
+    const found = await ended(id, undefined, 60_000)
+    assert.deepStrictEqual([found.state, found.done, found.skipped, found.failed], ["done", 100, 0, 0])
+    // A repeated step finds no task, and does not know its user.
+    const lines = await database.query(
+      `SELECT count(DISTINCT target)::int AS targets, count(*)::int AS lines FROM operator_actions
+      WHERE bulk_id = '${id}' AND action = 'delete' AND sub = 'slow-0'`
+    )
+    assert.deepStrictEqual(lines, [{ targets: 100, lines: 100 }])
+  }, 120_000)
 })
 
 describe("kill -9 in the middle", () => {
@@ -223,6 +248,7 @@ describe("kill -9 in the middle", () => {
     )
     assert.lengthOf(created, 400)
     assert.deepStrictEqual(new Set(created.map((row) => Object.values(row)[1])), new Set([1]))
+    assert.deepStrictEqual(await own.database.query("SELECT FROM operator_reruns"), [])
   }, 120_000)
 
   it("cancels each task once", async () => {

@@ -113,6 +113,36 @@ describe("what operators see", () => {
     }
   })
 
+  it("is selected as bulk actions select: by assistant, by label and by schedule", async () => {
+    const mine = await create({ assistant_id: 7, metadata: { tenant: "acme", n: "1" } })
+    const other = await create({ assistant_id: 7, metadata: { tenant: "b" } })
+    const schedule = await service.call("POST", "/api/schedules", user, {
+      name: "Once",
+      type: "once",
+      delay: 1,
+      task: { assistant_id: 8, input: [{ type: "text", text: "scheduled" }] }
+    })
+    assert.strictEqual(schedule.status, 201, JSON.stringify(schedule.body))
+    const find = async (query: string) =>
+      (await get(`/tasks?${query}`)).body.data.map(({ uuid }: { readonly uuid: string }) => uuid)
+    assert.deepStrictEqual(await find("assistant=7"), [other.uuid, mine.uuid])
+    assert.deepStrictEqual(await find("assistant=7&label=tenant=acme"), [mine.uuid])
+    assert.deepStrictEqual(await find("label=tenant%3Dacme&status=pending"), [mine.uuid])
+    assert.deepStrictEqual(await find("label=tenant=c"), [])
+    const scheduled = await eventually(() => find(`schedule=${schedule.body.id}`), (uuids) => uuids.length > 0, 20_000)
+    assert.deepStrictEqual(scheduled, await find("assistant=8"))
+    assert.deepStrictEqual(await find(`schedule=${schedule.body.id}&sub=bob`), [])
+    for (
+      const [name, value] of [["assistant", "x"], ["assistant", "1.5"], ["label", "x"], ["label", "=x"], [
+        "schedule",
+        "x"
+      ]]
+    ) {
+      const { body, status } = await get(`/tasks?${name}=${value}`)
+      assert.deepStrictEqual([status, Object.keys(body.errors)], [422, [name]], `${name}=${value}`)
+    }
+  })
+
   it("names the users who store more than STORED_BYTES", async () => {
     const hoarder = await mint("hoarder")
     for (let count = 0; count < 2; count++) {

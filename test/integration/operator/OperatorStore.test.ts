@@ -17,6 +17,7 @@ import {
   type TaskSearch
 } from "../../../src/services/operator/OperatorStore.ts"
 import * as OperatorStoreSql from "../../../src/services/operator/OperatorStoreSql.ts"
+import { allDeliveries, allTasks } from "../../../src/services/operator/Selection.ts"
 import { Changes } from "../../../src/services/signals/Changes.ts"
 import { RevocationRepository } from "../../../src/services/store/revocations/RevocationRepository.ts"
 import * as RevocationRepositorySql from "../../../src/services/store/revocations/RevocationRepositorySql.ts"
@@ -42,15 +43,7 @@ const newRange = (): Range => {
   return { from, to: plus(from, "1 day") }
 }
 
-const anything = {
-  sub: null,
-  status: null,
-  error: null,
-  fingerprint: null,
-  text: null,
-  after: null,
-  limit: 50
-} as const
+const anything = { ...allTasks, after: null, limit: 50 } as const
 
 const failed = Effect.fnUntraced(function*(at: Timestamp, error: string, sub = `user-${at}-${error.length}`) {
   const writes = yield* TaskWrites
@@ -201,7 +194,7 @@ const contractOfWebhooks = (it: StoreTests) => {
         yield* commit(uuid, "Completed")
       }
       const ids = tasks.map(({ uuid }) => deliveryId({ taskId: uuid, revision: 1 }))
-      const search = { ...range, origin, state: null, error: null, after: null, limit: 2 }
+      const search = { ...allDeliveries, ...range, origin, after: null, limit: 2 }
       const found = yield* readAll((after) => store.deliveries({ ...search, after }), Effect.void)
       assert.deepStrictEqual(found.map(deliveryId), ids.toReversed())
       // The first fails for good, the second is delivered, the third stays pending.
@@ -222,7 +215,7 @@ const contractOfWebhooks = (it: StoreTests) => {
       assert.deepStrictEqual(yield* find({ state: "failed", error: "tls_failed" }), [])
       assert.deepStrictEqual(yield* find({ origin: "http://other.example" }), [])
       assert.deepStrictEqual(yield* find({ to: range.from }), [])
-      const matching = yield* store.deliveryIds({ ...search, state: "failed", limit: 10_000 })
+      const matching = yield* store.keys({ ...search, state: "failed" }, null, 10_000)
       assert.deepStrictEqual(matching.rows.map(({ id }) => id), [ids[0]])
       const { origins } = yield* store.origins(range)
       const ours = origins.find((stats) => stats.origin === origin)

@@ -35,7 +35,7 @@ const words: Readonly<Record<BulkAction, { readonly button: string; readonly wha
   }
 }
 
-export type BulkFilter = Readonly<Record<string, string | null | ReadonlyArray<string>>>
+export type BulkFilter = Readonly<Record<string, string | number | null | ReadonlyArray<string>>>
 
 const maxReason = 1000
 

@@ -5,7 +5,7 @@ import * as Views from "../../../http/operator/ActionSchemas.ts"
 import { boolean, optionalInt, optionalText } from "../../cli/Flags.ts"
 import type { Output } from "../../cli/Output.ts"
 import { described, failed, internalToken, note, print, printResult } from "../../cli/Root.ts"
-import { get, page, post, put, range, withNext, writeLines } from "./OperatorCall.ts"
+import { get, page, post, put, range, taskFilter, withNext, writeLines } from "./OperatorCall.ts"
 
 type Bulk = typeof Views.BulkView.Type
 
@@ -65,14 +65,7 @@ const given = (parameters: Readonly<Record<string, Option.Option<string | number
 const startBulk = Command.make("start", {
   action,
   internalToken,
-  status: optionalText("status", "Only with this status"),
-  sub: optionalText("sub", "Only of this user"),
-  assistant: optionalInt("assistant", "Only of this assistant"),
-  error: optionalText("error", "Only with this error"),
-  fingerprint: optionalText("fingerprint", "Only with the cause that `errors` prints"),
-  label: optionalText("label", "Only with this pair of metadata, as key=value"),
-  q: optionalText("q", "Only with this text in id, user, metadata or error"),
-  schedule: optionalText("schedule", "Only of this schedule"),
+  ...taskFilter,
   origin: optionalText("origin", "With redeliver: only of this origin"),
   ids: optionalText("ids", "Only these ids, separated by commas"),
   ...range,

@@ -80,6 +80,18 @@ export const put = <View extends Schema.ConstraintDecoder<unknown>>(
 ) => call(token, view, (address) => HttpClientRequest.put(address).pipe(HttpClientRequest.bodyJsonUnsafe(body)), path)
 
 export const limit = optionalInt("limit", "Rows (default: 50; at most 200)")
+/** Filters of tasks. The service refuses one that it does not have, such as `schedule` without schedules. */
+export const taskFilter = {
+  status: optionalText("status", "Only with this status"),
+  sub: optionalText("sub", "Only of this user"),
+  assistant: optionalInt("assistant", "Only of this assistant"),
+  error: optionalText("error", "Only with this error"),
+  fingerprint: optionalText("fingerprint", "Only with the cause that `errors` prints"),
+  label: optionalText("label", "Only with this pair of metadata, as key=value"),
+  q: optionalText("q", "Only with this text in id, user, metadata or error"),
+  schedule: optionalText("schedule", "Only of this schedule")
+}
+
 export const range = {
   from: optionalText("from", "Begin of the range, a moment in ISO 8601 (default: 24 hours ago)"),
   to: optionalText("to", "End of the range (default: now)")

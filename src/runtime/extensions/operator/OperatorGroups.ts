@@ -6,7 +6,7 @@ import * as Views from "../../../http/operator/OperatorSchemas.ts"
 import { boolean, optionalInt, optionalText, uuid } from "../../cli/Flags.ts"
 import type { Output } from "../../cli/Output.ts"
 import { described, failed, internalToken, print, printResult } from "../../cli/Root.ts"
-import { get, page, post, range, withNext } from "./OperatorCall.ts"
+import { get, page, post, range, taskFilter, withNext } from "./OperatorCall.ts"
 
 const error = optionalText("error", "Only with this error")
 
@@ -27,9 +27,7 @@ const listTasks = Command.make(
   "list",
   {
     internalToken,
-    sub: optionalText("sub", "Only of this user"),
-    status: optionalText("status", "Only of this status"),
-    error,
+    ...taskFilter,
     ...range,
     ...page
   },

@@ -157,7 +157,13 @@ export const extension: Extension = {
     routes: [...Object.values(OperatorGroup.endpoints), ...OperatorAuthorization.sessionRoutes],
     // Browsers have the cookie of a session.
     sameOrigin: ["/internal/operator"],
-    documented: { group: OperatorGroup, securitySchemes }
+    documented: { group: OperatorGroup, securitySchemes, selecting: "/internal/operator/tasks" },
+    linkParameter: {
+      name: "ended_by",
+      includes:
+        "`ended_by`: `by` (`user`, `operator`, `rpc`, `core`, `time_limit`, `acceptance_timeout` or `revocation`) and `at`; null "
+        + "while the task has not ended."
+    }
   },
   tables,
   userData,

@@ -57,9 +57,11 @@ export const extension: Extension = {
     documented: { group: OperatorSchedulesGroup },
     linkParameter: {
       name: "schedule",
-      selects: "Only tasks of the schedule with this id: its newest 1,000.",
       includes: "`schedule`: `id` and `scheduled_for` of the schedule that made the task, or null.",
-      schema: { type: "string", format: "uuid" }
+      selects: {
+        description: "Only tasks of the schedule with this id: its newest 1,000.",
+        schema: { type: "string", format: "uuid" }
+      }
     },
     rpc: SchedulesRpc
   },

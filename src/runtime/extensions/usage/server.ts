@@ -64,6 +64,10 @@ export const extension: Extension = {
     routes: [...Object.values(UsageGroup.endpoints), ...Object.values(OperatorUsageGroup.endpoints)],
     publicGroup: UsageGroup,
     documented: { group: OperatorUsageGroup },
+    linkParameter: {
+      name: "usage",
+      includes: "`usage`: tokens and active seconds; null until an interrupt or the end."
+    },
     rpc: UsageRpc
   },
   tables: UsageSql.tables,

@@ -38,16 +38,35 @@ const Row = Schema.Struct({
   oldest: Timestamp
 })
 
-const at = moment("$1")
-const limit = hidden("$3::int")
-const [ofProven, ofUnproven, ofUser, unprovenOfUser, unproven] = [10, 11, 12, 13, 14].map((number) =>
-  hidden(`$${number}::int`)
-)
+const intOf = (number: number) => hidden(`$${number}::int`)
 
-/** See `ScanFloor`. */
-const isPending = `d.due_at >= ${hidden(moment("$16"))} AND d.attempts < d.attempts_allowed`
+/** What every claim binds by `bind`. */
+export const bound = {
+  at: moment("$1"),
+  lostBefore: hidden(moment("$2")),
+  limit: intOf(3),
+  /** Permits by origin and by user. */
+  permits: `origins AS (
+    SELECT * FROM unnest(${hidden("$4::text[]")}, ${hidden("$5::int4[]")}, ${hidden("$6::bool[]")})
+      AS o (origin, permits, is_proven)
+  ), users AS (
+    SELECT * FROM unnest(${hidden("$7::text[]")}, ${hidden("$8::int4[]")}, ${hidden("$9::int4[]")})
+      AS u (sub, permits, unproven)
+  )`,
+  ofProven: intOf(10),
+  ofUnproven: intOf(11),
+  ofUser: intOf(12),
+  unprovenOfUser: intOf(13),
+  unproven: intOf(14),
+  leases: "$15::float8[]",
+  /** See `ScanFloor`. */
+  from: hidden(moment("$16"))
+}
+const { at, from, leases, limit, lostBefore, ofProven, ofUnproven, ofUser, permits, unproven, unprovenOfUser } = bound
+
+const isPending = `d.due_at >= ${from} AND d.attempts < d.attempts_allowed`
 const isDue = `d.due_at <= ${hidden(at)} AND ${isPending}
-  AND (NOT d.sending OR d.due_at <= ${hidden(moment("$2"))})`
+  AND (NOT d.sending OR d.due_at <= ${lostBefore})`
 
 /**
  * Each walk goes from one queue to the next in the index. `in_user` counts the queues of the user; the first of them is followed by the
@@ -130,13 +149,7 @@ const ranked = `known AS (
  */
 export const claim = query(
   Row,
-  `WITH RECURSIVE origins AS (
-    SELECT * FROM unnest(${hidden("$4::text[]")}, ${hidden("$5::int4[]")}, ${hidden("$6::bool[]")})
-      AS o (origin, permits, is_proven)
-  ), users AS (
-    SELECT * FROM unnest(${hidden("$7::text[]")}, ${hidden("$8::int4[]")}, ${hidden("$9::int4[]")})
-      AS u (sub, permits, unproven)
-  ), ${candidates}, ${ranked}, locked AS (
+  `WITH RECURSIVE ${permits}, ${candidates}, ${ranked}, locked AS (
     SELECT d.ctid, chosen.is_proven AS was_proven, d.due_at AS was_due_at, d.sending AS is_after_lost
     FROM (SELECT * FROM ranked ORDER BY position LIMIT ${limit} * ${lookahead}) AS chosen
     JOIN webhook_deliveries d ON d.ctid = chosen.ctid AND (${isDue}) IS TRUE
@@ -144,7 +157,7 @@ export const claim = query(
   ), claimed AS (
     UPDATE webhook_deliveries d SET attempts = d.attempts + 1, sending = true,
       due_at = ${at}
-        + make_interval(secs => ($15::float8[])[least(d.attempts + 1, array_length($15::float8[], 1))])
+        + make_interval(secs => (${leases})[least(d.attempts + 1, array_length(${leases}, 1))])
     FROM locked WHERE d.ctid = locked.ctid
     RETURNING d.*, was_proven, was_due_at, is_after_lost, octet_length(coalesce(d.pending_tool_calls, '')) AS calls_bytes
   ), attempt AS (

@@ -1,11 +1,15 @@
 /** The statements of webhook deliveries, except the claim. A guard refuses late outcomes. */
+import { PgTypes } from "@effect/sql-pg"
 import { Schema } from "effect"
 import { FromBytes, OpaqueJson } from "../../../domain/json/OpaqueJson.ts"
 import { TaskId, TaskSummary } from "../../../domain/Task.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
 import { Delivery } from "../../../domain/Webhook.ts"
-import { hidden, micros, moment, query, utf8 } from "../sql/Queries.ts"
+import { array, hidden, micros, moment, query, utf8 } from "../sql/Queries.ts"
 import { summaryColumnsOf } from "../tasks/TaskColumns.ts"
+import type { AttemptOutcome } from "./WebhookStore.ts"
+
+const { float8, int4, text, uuid } = PgTypes.OID
 
 /** The columns of a body, which is that of a `TaskSummary` at the moment of the change. `calls` is the row with the tool calls. */
 export const bodyColumnsOf = (calls: string) =>
@@ -135,6 +139,18 @@ export const recordOutcomes = `WITH outcome AS (
   FROM decisive o
   WHERE d.task_uuid = o.task_uuid AND d.revision = o.revision
     AND (o.error IS NULL OR (d.sending AND d.attempts = o.attempt))`
+
+export const bindOutcomes = (outcomes: ReadonlyArray<AttemptOutcome>) => [
+  array(outcomes.map(({ taskId }) => taskId), uuid),
+  array(outcomes.map(({ revision }) => revision), int4),
+  array(outcomes.map(({ attempt }) => attempt), int4),
+  array(outcomes.map(({ endedAt }) => endedAt), float8),
+  array(outcomes.map(({ duration }) => duration), int4),
+  array(outcomes.map(({ responseStatus }) => responseStatus), int4),
+  array(outcomes.map(({ error }) => error), text),
+  array(outcomes.map(({ nextAttemptAt }) => nextAttemptAt), float8),
+  array(outcomes.map(({ origin }) => origin), text)
+]
 
 export const state = `CASE WHEN d.due_at IS NOT NULL THEN 'pending' WHEN d.delivered_at IS NOT NULL THEN 'delivered'
   ELSE 'failed' END`

@@ -54,6 +54,8 @@ export interface ClaimRequest {
 }
 
 export interface ClaimedDelivery extends DeliveryKey {
+  /** The moment of the change. */
+  readonly happenedAt: Timestamp
   readonly sub: string
   readonly url: string
   readonly origin: string
@@ -88,6 +90,7 @@ export interface Claim<Delivery = ClaimedDelivery> {
 }
 
 export interface AttemptOutcome extends DeliveryKey {
+  readonly happenedAt: Timestamp
   readonly sub: string
   readonly origin: string
   readonly attempt: number

@@ -114,13 +114,26 @@ const claim = (tables: MemoryTables["Service"], request: ClaimRequest) => {
       error: null
     })
     const attempt = row.attempts.length
-    const { body, dueAt, format, isSending: isAfterLost, origin, revision, secret, sub, taskId, url } = row
+    const {
+      body,
+      createdAt: happenedAt,
+      dueAt,
+      format,
+      isSending: isAfterLost,
+      origin,
+      revision,
+      secret,
+      sub,
+      taskId,
+      url
+    } = row
     row.dueAt = plus(at, leases[Math.min(attempt, leases.length) - 1] ?? Duration.zero)
     row.isSending = true
     const isLast = attempt >= row.allowed
     return {
       taskId,
       revision,
+      happenedAt,
       sub,
       url,
       origin,

@@ -1,29 +1,30 @@
 /** Deliveries in Postgres; see `WebhookStatements`. */
-import { PgTypes } from "@effect/sql-pg"
-import { Array as Arr, Duration, Effect, Layer, Option } from "effect"
+import { Array as Arr, Duration, Effect, Layer, Option, Struct } from "effect"
 import type { OpaqueJson } from "../../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import * as TaskView from "../../../domain/TaskView.ts"
 import { makeFormatted } from "../../Extensions.ts"
 import { PendingWork } from "../PendingWork.ts"
-import { array, make as makeQueries } from "../sql/Queries.ts"
+import { make as makeQueries } from "../sql/Queries.ts"
 import * as WebhookClaim from "./WebhookClaim.ts"
 import * as Statements from "./WebhookStatements.ts"
-import { type AttemptOutcome, largeBody, WebhookStore } from "./WebhookStore.ts"
+import { largeBody, WebhookStore } from "./WebhookStore.ts"
 
-const { float8, int4, text, uuid } = PgTypes.OID
-
-const bindOutcomes = (outcomes: ReadonlyArray<AttemptOutcome>) => [
-  array(outcomes.map(({ taskId }) => taskId), uuid),
-  array(outcomes.map(({ revision }) => revision), int4),
-  array(outcomes.map(({ attempt }) => attempt), int4),
-  array(outcomes.map(({ endedAt }) => endedAt), float8),
-  array(outcomes.map(({ duration }) => duration), int4),
-  array(outcomes.map(({ responseStatus }) => responseStatus), int4),
-  array(outcomes.map(({ error }) => error), text),
-  array(outcomes.map(({ nextAttemptAt }) => nextAttemptAt), float8),
-  array(outcomes.map(({ origin }) => origin), text)
-]
+/** Columns that are fields of a claimed delivery. */
+const shared = [
+  "revision",
+  "happenedAt",
+  "sub",
+  "url",
+  "origin",
+  "isProven",
+  "attempt",
+  "isLast",
+  "dueAt",
+  "isAfterLost",
+  "secret",
+  "bytes"
+] as const
 
 export const layer = Layer.effect(
   WebhookStore,
@@ -42,24 +43,9 @@ export const layer = Layer.effect(
             for (const [row, body] of Arr.zip(changes, found)) if (Option.isSome(body)) bodies.set(row, body.value)
           }
           const deliveries = claimed.map((row) => {
-            const { attempt, bytes, dueAt, isAfterLost, isLast, isProven, origin, revision, secret, sub, url } = row
-            const isReady = row.format === null && bytes <= largeBody
+            const isReady = row.format === null && row.bytes <= largeBody
             const body = isReady ? TaskView.toJson(row) : bodies.get(row) ?? null
-            const claimedAt = request.at
-            const target = { sub, url, origin, isProven }
-            return {
-              taskId: row.uuid,
-              revision,
-              ...target,
-              attempt,
-              claimedAt,
-              isLast,
-              dueAt,
-              isAfterLost,
-              secret,
-              body,
-              bytes
-            }
+            return { ...Struct.pick(row, shared), taskId: row.uuid, claimedAt: request.at, body }
           })
           return { deliveries, hasMore: claimed[0]?.hasMore ?? false, oldest: claimed[0]?.oldest ?? null }
         }),
@@ -80,7 +66,8 @@ export const layer = Layer.effect(
         postpone: ({ attempt, claimedAt, revision, taskId }, until) =>
           execute(Statements.postpone, [until, taskId, revision, attempt, claimedAt]),
 
-        recordOutcomes: (outcomes) => Effect.suspend(() => execute(Statements.recordOutcomes, bindOutcomes(outcomes))),
+        recordOutcomes: (outcomes) =>
+          Effect.suspend(() => execute(Statements.recordOutcomes, Statements.bindOutcomes(outcomes))),
 
         get: ({ revision, taskId }) => first(Statements.deliveryOfKey, [taskId, revision]),
 

@@ -1,8 +1,9 @@
 /** The console's types of what operators read are those of the service: this file does not compile otherwise. */
 import { assert, it } from "vitest"
-import type * as Types from "../../../../src/http/console/operatorTypes.ts"
+import * as Types from "../../../../src/http/console/operatorTypes.ts"
 import type * as Actions from "../../../../src/http/operator/ActionSchemas.ts"
 import type * as Views from "../../../../src/http/operator/OperatorSchemas.ts"
+import { actions } from "../../../../src/services/operator/Audit.ts"
 
 interface Pairs {
   readonly tasks: [typeof Views.OperatorTasksView.Type, Types.Tasks]
@@ -53,4 +54,8 @@ it("the console reads what the operators' interface returns", () => {
     user: true
   }
   assert.notInclude(Object.values(same), false)
+})
+
+it("the console filters the audit by each action of operators", () => {
+  assert.includeMembers(Types.auditActions, [...actions])
 })

@@ -1,34 +1,14 @@
-/** What operators did, and what calls of other services canceled and revoked. */
+/** The audit: actions of operators, and cancels and revocations by calls of other services. */
 import { shortId } from "../../components/Basics.tsx"
 import { Select, TextFilter } from "../../components/Filters.tsx"
 import { ClearFilters, OlderPages, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
 import { queryOf } from "../../operator.ts"
-import type * as Views from "../../operatorTypes.ts"
+import * as Views from "../../operatorTypes.ts"
 import { href, query } from "../../Router.ts"
 
 type Line = Views.Audit["data"][number]
-
-const actions = [
-  "cancel",
-  "withdraw",
-  "content",
-  "redeliver",
-  "rerun",
-  "delete",
-  "drain",
-  "take_in",
-  "revoke",
-  "bulk_cancel",
-  "bulk_rerun",
-  "bulk_redeliver",
-  "bulk_delete",
-  "bulk_stop",
-  "limits",
-  "export",
-  "erase"
-]
 
 const isUuid = (text: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
 /** Actions whose target is a task. */
@@ -65,7 +45,7 @@ export const OpsAudit = () => {
         <Select
           name="action"
           label="Action"
-          options={[["", "All"], ...actions.map((name) => [name, name.replaceAll("_", " ")] as const)]}
+          options={[["", "All"], ...Views.auditActions.map((name) => [name, name.replaceAll("_", " ")] as const)]}
         />
         <ClearFilters />
       </div>

@@ -65,11 +65,17 @@ const Chosen = ({ label, name }: { readonly name: string; readonly label: string
   )
 }
 
+const filters = ["q", "sub", "status", "assistant", "label", "schedule", "error", "fingerprint"] as const
+
+/** As a bulk action has it, where the assistant is a number. Another text is sent as it is, and refused. */
+const bulkFilter = ({ assistant = null, ...filter }: Readonly<Record<string, string | null>>) => ({
+  ...filter,
+  assistant: assistant !== null && /^\d{1,15}$/.test(assistant) ? Number(assistant) : assistant
+})
+
 export const Tasks = () => {
   const isFiltered = query.value.size > 0
-  const { polled, refresh } = useRows<Page>(() =>
-    `/tasks${queryOf(chosen("q", "sub", "status", "error", "fingerprint", "cursor"))}`
-  )
+  const { polled, refresh } = useRows<Page>(() => `/tasks${queryOf(chosen(...filters, "cursor"))}`)
   return (
     <Screen
       title="Tasks of all users"
@@ -78,13 +84,15 @@ export const Tasks = () => {
           <BulkButton
             label="Change all that match…"
             actions={actionsFor(query.value.get("status"))}
-            filter={() => chosen("q", "sub", "status", "error", "fingerprint")}
+            filter={() => bulkFilter(chosen(...filters))}
           />
         )
         : undefined}
     >
       <div class="filters" role="search">
         <TextFilter name="q" label="Id, user, label or error" isFirst onEnter={open} />
+        <TextFilter name="assistant" label="Assistant" />
+        <TextFilter name="label" label="Label, as key=value" />
         <Select
           name="status"
           label="Status"
@@ -102,6 +110,7 @@ export const Tasks = () => {
         <ClearFilters />
       </div>
       <Chosen name="sub" label="User" />
+      <Chosen name="schedule" label="Schedule" />
       <Chosen name="error" label="Error" />
       <Chosen name="fingerprint" label="Cause" />
       <Loaded polled={polled} refresh={refresh}>

@@ -1,0 +1,408 @@
+/** The statements of webhook endpoints, except those of their attempts (`EndpointClaim`). */
+import { PgTypes } from "@effect/sql-pg"
+import { Duration, Schema, Struct } from "effect"
+import { OpaqueJson } from "../../domain/json/OpaqueJson.ts"
+import { TaskId, TaskStatus } from "../../domain/Task.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
+import { type DeliveryState, originOf } from "../../domain/Webhook.ts"
+import { array, countQuery, micros, moment, query } from "../store/sql/Queries.ts"
+import { attempts, type Definition, Endpoint, limits, LoggedDelivery } from "./Endpoint.ts"
+import { isFree, isSent } from "./EndpointClaim.ts"
+
+const { int8, text } = PgTypes.OID
+
+const EndpointRow = Schema.Struct({
+  ...Endpoint.fields,
+  events: Schema.fromJsonString(Endpoint.fields.events),
+  assistantIds: Schema.NullOr(Schema.fromJsonString(Schema.Array(Schema.Int))),
+  metadata: Schema.NullOr(Schema.fromJsonString(Schema.Array(Schema.Tuple([Schema.String, Schema.String]))))
+})
+
+/** Pairs as arrays, because an object would have texts of operators as its keys. */
+const columns = `w.id, w.url, w.description, array_to_json(w.events)::text AS events,
+  array_to_json(w.assistant_ids)::text AS "assistantIds", CASE WHEN w.metadata IS NOT NULL THEN (
+    SELECT coalesce(json_agg(json_build_array(key, value)), '[]') FROM jsonb_each_text(w.metadata)
+  )::text END AS metadata, w.format, w.secret, w.old_secret AS "oldSecret", ${
+  micros("w.old_secret_until")
+} AS "oldSecretUntil", ${micros("w.disabled_at")} AS "disabledAt", w.disabled_reason AS "disabledReason",
+  ${micros("w.failing_since")} AS "failingSince", ${micros("w.succeeded_at")} AS "succeededAt",
+  ${micros("w.created_at")} AS "createdAt", ${micros("w.updated_at")} AS "updatedAt"`
+
+export const endpointOf = ({ metadata, ...row }: typeof EndpointRow.Type): Endpoint => ({
+  ...row,
+  metadata: metadata === null ? null : Object.fromEntries(metadata)
+})
+
+/** The columns of the fields that an operator decides, with the type of their parameter. */
+const definitionColumns = {
+  url: ["url", "text"],
+  origin: ["origin", "text"],
+  description: ["description", "text"],
+  events: ["events", "text[]"],
+  assistantIds: ["assistant_ids", "bigint[]"],
+  metadata: ["metadata", "text::jsonb"],
+  format: ["format", "text"]
+} as const
+
+type Columns = { readonly [Name in keyof typeof definitionColumns]?: unknown }
+
+export const valuesOf = (given: Partial<Definition>): Columns => ({
+  ...given,
+  ...(given.url === undefined ? {} : { origin: given.url === null ? null : originOf(given.url) }),
+  ...(given.events === undefined ? {} : { events: array(given.events, text) }),
+  ...(given.assistantIds ? { assistantIds: array(given.assistantIds.map(BigInt), int8) } : {}),
+  ...(given.metadata ? { metadata: JSON.stringify(given.metadata) } : {})
+})
+
+export const fields = Struct.keys(definitionColumns)
+
+export const lock = `SELECT pg_advisory_xact_lock(hashtextextended('async-task-service:endpoints', 0))`
+export const insert = `INSERT INTO webhook_endpoints (
+    id, secret, ${
+  fields.map((field) => definitionColumns[field][0]).join(", ")
+}, disabled_at, disabled_reason, created_at, updated_at
+  )
+  SELECT $1, $2, ${fields.map((field, index) => `$${index + 6}::${definitionColumns[field][1]}`).join(", ")}, ${
+  moment("$3")
+}, $4, ${moment("$5")}, ${moment("$5")}
+  WHERE (SELECT count(*) FROM webhook_endpoints) < ${limits.endpoints} RETURNING id`
+
+export const list = query(
+  EndpointRow,
+  `SELECT ${columns} FROM webhook_endpoints w
+  WHERE $1::float8 IS NULL OR (w.created_at, w.id) < (${moment("$1")}, $2::text)
+  ORDER BY w.created_at DESC, w.id DESC LIMIT $3::int`
+)
+export const ids = query(Schema.Struct({ id: Schema.String }), "SELECT id FROM webhook_endpoints")
+export const get = query(EndpointRow, `SELECT ${columns} FROM webhook_endpoints w WHERE w.id = $1`)
+
+const pendingOf = (endpoint: string) => `d.endpoint_id = ${endpoint} AND d.due_at IS NOT NULL`
+
+/**
+ * Binds id, moment and what becomes of it: `kept`, `enabled` or the reason why it is disabled. An endpoint that is enabled is not failing, and
+ * goes on once `resume` has seen to its deliveries.
+ */
+export const updateOf = (changed: ReadonlyArray<keyof typeof definitionColumns>) =>
+  query(
+    EndpointRow,
+    `UPDATE webhook_endpoints w SET updated_at = ${moment("$2")},
+      disabled_at = CASE $3::text WHEN 'kept' THEN w.disabled_at WHEN 'enabled' THEN NULL
+        ELSE coalesce(w.disabled_at, ${moment("$2")}) END,
+      disabled_reason = CASE $3 WHEN 'kept' THEN w.disabled_reason WHEN 'enabled' THEN NULL
+        ELSE coalesce(w.disabled_reason, $3) END,
+      resumes_at = CASE WHEN $3 = 'enabled' AND w.disabled_at IS NOT NULL THEN ${moment("$2")} ELSE w.resumes_at END,
+      failing_since = CASE WHEN $3 <> 'enabled' OR w.disabled_at IS NULL THEN w.failing_since END${
+      changed.map((field, index) => {
+        const [column, type] = definitionColumns[field]
+        return `, ${column} = $${index + 4}::${type}`
+      }).join("")
+    } WHERE w.id = $1 RETURNING ${columns}`
+  )
+
+const failed = "d.due_at IS NULL AND d.delivered_at IS NULL"
+
+const rowsBy = (condition: string, limit: string) =>
+  `SELECT d.ctid FROM webhook_endpoint_deliveries d WHERE ${condition} LIMIT ${limit} FOR UPDATE SKIP LOCKED`
+
+/** The old secret is that of this moment: of two rotations at a time the later one keeps the secret of the first. */
+export const rotate = query(
+  EndpointRow,
+  `UPDATE webhook_endpoints w SET updated_at = ${moment("$2")}, secret = $3,
+    old_secret = CASE WHEN $4::float8 IS NOT NULL THEN w.secret END, old_secret_until = ${moment("$4")}
+  WHERE w.id = $1 RETURNING ${columns}`
+)
+
+export const resuming = query(
+  Schema.Struct({ id: Schema.String, at: Timestamp }),
+  `SELECT id, ${micros("resumes_at")} AS at FROM webhook_endpoints WHERE resumes_at IS NOT NULL AND disabled_at IS NULL`
+)
+
+/** Binds id, moment of the enabling, that before which deliveries are too old, and the number of rows. */
+export const dropTooOld = countQuery(
+  `WITH dropped AS (
+    UPDATE webhook_endpoint_deliveries SET due_at = NULL, sending = false, dropped = 'too_old' WHERE ctid = ANY (ARRAY(
+      ${rowsBy(`${pendingOf("$1")} AND ${isFree(moment("$2"))} AND d.created_at < ${moment("$3")}`, "$4::int")}
+    )) RETURNING 1
+  ) SELECT count(*)::int AS count FROM dropped`
+)
+
+const newRound = `due_at = ${
+  moment("$2")
+}, sending = false, attempts_before = attempts, attempts_allowed = attempts + ${attempts}`
+
+/** Those that wait for a later attempt. What is being sent has an outcome of its own. */
+export const resumePending = countQuery(
+  `WITH resumed AS (
+    UPDATE webhook_endpoint_deliveries SET ${newRound} WHERE ctid = ANY (ARRAY(
+      SELECT d.ctid FROM webhook_endpoint_deliveries d
+      WHERE ${pendingOf("$1")} AND d.due_at > ${moment("$2")} AND ${isFree(moment("$2"))} LIMIT $3::int FOR UPDATE
+    )) RETURNING 1
+  ) SELECT count(*)::int AS count FROM resumed`
+)
+
+/** Those that were given up, from a moment on. Returns the moment of the last one. */
+export const resumeFailed = query(
+  Schema.Struct({ last: Schema.NullOr(Timestamp) }),
+  `WITH resumed AS (
+    UPDATE webhook_endpoint_deliveries SET ${newRound} WHERE ctid = ANY (ARRAY(
+      SELECT d.ctid FROM webhook_endpoint_deliveries d
+      WHERE d.endpoint_id = $1 AND ${failed} AND d.dropped IS NULL
+        AND d.created_at >= ${moment("$3")} AND d.created_at <= ${moment("$2")}
+      ORDER BY d.created_at LIMIT $4::int FOR UPDATE
+    )) RETURNING created_at
+  ) SELECT ${micros("max(created_at)")} AS last FROM resumed`
+)
+
+export const resumed = `UPDATE webhook_endpoints SET resumes_at = NULL WHERE id = $1 AND resumes_at = ${moment("$2")}`
+
+export const remove = countQuery(
+  `WITH removed AS (
+    DELETE FROM webhook_endpoints WHERE id = $1 RETURNING id
+  ), left_over AS (
+    INSERT INTO webhook_endpoint_removals (id) SELECT id FROM removed ON CONFLICT DO NOTHING
+  ) SELECT count(*)::int AS count FROM removed`
+)
+
+export const replaceSecret = `UPDATE webhook_endpoints SET secret = CASE WHEN secret = $1 THEN $2 ELSE secret END,
+    old_secret = CASE WHEN old_secret = $1 THEN $2 ELSE old_secret END
+  WHERE secret = $1 OR old_secret = $1`
+
+const DeliveryRow = Schema.Struct({
+  ...LoggedDelivery.fields,
+  attempts: Schema.fromJsonString(LoggedDelivery.fields.attempts),
+  attempt: Schema.Int,
+  startedAt: Schema.NullOr(Timestamp),
+  isSending: Schema.Boolean
+})
+
+/** An attempt without an outcome is in flight, or lost. */
+export const deliveryOf = ({ attempt, isSending, startedAt, ...row }: typeof DeliveryRow.Type): LoggedDelivery => ({
+  ...row,
+  attempts: startedAt === null || row.attempts.some(({ number }) => number === attempt) ? row.attempts : [
+    ...row.attempts,
+    { number: attempt, startedAt, duration: null, responseStatus: null, error: isSending ? null : "lost" }
+  ]
+})
+
+const conditionOf: Readonly<Record<DeliveryState, string>> = {
+  pending: "d.due_at IS NOT NULL",
+  delivered: "d.due_at IS NULL AND d.delivered_at IS NOT NULL",
+  failed
+}
+
+const deliveries = (where: string) =>
+  query(
+    DeliveryRow,
+    `SELECT d.endpoint_id AS "endpointId", d.task_uuid AS "taskId", d.revision, d.status,
+      CASE WHEN ${conditionOf.pending} THEN 'pending' WHEN ${failed} THEN 'failed' ELSE 'delivered' END AS state, d.dropped,
+      ${micros("d.created_at")} AS "createdAt", CASE WHEN NOT d.sending THEN ${
+      micros("d.due_at")
+    } END AS "nextAttemptAt",
+      coalesce(d.log, '[]')::text AS attempts, d.attempts AS attempt, ${micros("d.started_at")} AS "startedAt",
+      d.sending AS "isSending"
+    FROM webhook_endpoint_deliveries d WHERE d.endpoint_id = $1 AND ${where}`
+  )
+
+/** The state is written into the statement, so that the index of failed ones is used. */
+const pageOf = (condition: string) =>
+  deliveries(
+    `${condition} AND ($2::float8 IS NULL
+      OR (d.created_at, d.task_uuid, d.revision) < (${moment("$2")}, $3::uuid, $4::int))
+    ORDER BY d.created_at DESC, d.task_uuid DESC, d.revision DESC LIMIT $5::int`
+  )
+export const pages = {
+  all: pageOf("true"),
+  pending: pageOf(conditionOf.pending),
+  delivered: pageOf(conditionOf.delivered),
+  failed: pageOf(conditionOf.failed)
+}
+
+/** The moment of a change is a part of the key of its deliveries, and found by their body. */
+const ofKey = `d.created_at = (
+    SELECT b.created_at FROM webhook_endpoint_bodies b WHERE b.task_uuid = $2::uuid AND b.revision = $3::int LIMIT 1
+  ) AND d.task_uuid = $2::uuid AND d.revision = $3::int`
+export const delivery = deliveries(ofKey)
+
+const hasBody = `EXISTS (SELECT FROM webhook_endpoint_bodies b
+  WHERE b.task_uuid = d.task_uuid AND b.revision = d.revision AND b.format = d.format)`
+
+export const redeliver = countQuery(
+  `WITH found AS (
+    UPDATE webhook_endpoint_deliveries d SET
+      attempts_allowed = CASE WHEN d.due_at IS NULL OR d.sending
+        THEN greatest(d.attempts + 1, CASE WHEN d.sending THEN d.attempts_allowed END) ELSE d.attempts_allowed END,
+      due_at = CASE WHEN d.sending THEN d.due_at ELSE least(d.due_at, ${moment("$4")}) END, dropped = NULL
+    WHERE d.endpoint_id = $1 AND ${ofKey} AND ${hasBody} RETURNING 1
+  ) SELECT count(*)::int AS count FROM found`
+)
+
+/** Deliveries beyond the limit are counted too, up to a bound. */
+const replayOf = (condition: string) => {
+  const replayed = `d.endpoint_id = $1 AND d.created_at >= ${moment("$2")} AND d.created_at <= ${moment("$3")}
+    AND ${condition} AND ${hasBody}`
+  return query(
+    Schema.Struct({ enqueued: Schema.Int, matched: Schema.Int }),
+    `WITH found AS (
+      SELECT d.ctid, row_number() OVER (ORDER BY d.created_at, d.task_uuid, d.revision) AS turn
+      FROM webhook_endpoint_deliveries d WHERE ${replayed}
+      ORDER BY d.created_at, d.task_uuid, d.revision LIMIT $5::int
+    ), enqueued AS (
+      UPDATE webhook_endpoint_deliveries d SET dropped = NULL, attempts_before = d.attempts,
+        attempts_allowed = d.attempts + ${attempts},
+        due_at = ${moment("$4")} + (found.turn - 1) * interval '${Duration.toMillis(limits.replayPause)} milliseconds'
+      FROM found WHERE d.ctid = found.ctid AND d.due_at IS NULL RETURNING 1
+    ) SELECT (SELECT count(*)::int FROM enqueued) AS enqueued, (
+      SELECT count(*)::int FROM (SELECT FROM webhook_endpoint_deliveries d WHERE ${replayed} LIMIT 100000) AS matched
+    ) AS matched`
+  )
+}
+export const replays = { all: replayOf("d.due_at IS NULL"), failed: replayOf(failed) }
+
+export const addSample = `WITH body AS (
+    INSERT INTO webhook_endpoint_bodies (task_uuid, revision, format, created_at, bytes, body)
+    VALUES ($2::uuid, $3::int, $4, ${moment("$5")}, octet_length($6::text), $6::text)
+  )
+  INSERT INTO webhook_endpoint_deliveries (
+    endpoint_id, task_uuid, revision, status, format, created_at, due_at, attempts, attempts_allowed, started_at,
+    delivered_at, log
+  )
+  VALUES ($1, $2::uuid, $3::int, $7, $4, ${moment("$5")}, CASE WHEN $8::text IS NULL THEN ${moment("$5")} END,
+    CASE WHEN $8::text IS NULL THEN 0 ELSE 1 END, 1, ${moment("$9")}, ${moment("$10")}, $8::text::jsonb)`
+
+/** Bytes of the bodies that are read together, beyond the first. */
+const readBytes = 4 * 1024 * 1024
+const { readRows } = limits
+
+/**
+ * Positions are given by readers one after another, so that they become visible in their order: one that was given later has a higher number,
+ * whatever the order in which changes were committed.
+ */
+export const place = `WITH endpoint AS MATERIALIZED (
+    SELECT w.id, w.last_position FROM webhook_endpoints w WHERE w.id = $1 AND EXISTS (
+      SELECT FROM webhook_endpoint_deliveries d WHERE ${pendingOf("$1")}
+    ) FOR NO KEY UPDATE
+  ), found AS (
+    SELECT d.ctid, e.last_position + row_number() OVER (ORDER BY d.due_at, d.task_uuid, d.revision) AS position
+    FROM endpoint e CROSS JOIN LATERAL (
+      SELECT d.ctid, d.due_at, d.task_uuid, d.revision FROM webhook_endpoint_deliveries d WHERE ${pendingOf("e.id")}
+      ORDER BY d.due_at LIMIT ${readRows}
+    ) AS d
+  ), placed AS (
+    UPDATE webhook_endpoint_deliveries d SET position = found.position, due_at = NULL, sending = false, delivered_at = ${
+  moment("$2")
+}
+    FROM found WHERE d.ctid = found.ctid AND d.due_at IS NOT NULL RETURNING d.position
+  )
+  UPDATE webhook_endpoints w SET last_position = (SELECT max(position) FROM found), succeeded_at = ${moment("$2")}
+  WHERE w.id = $1 AND EXISTS (SELECT FROM placed)`
+
+const Streamed = Schema.Struct({
+  position: Schema.Int,
+  taskId: TaskId,
+  revision: Schema.Int,
+  status: TaskStatus,
+  body: OpaqueJson
+})
+export const readPlaced = query(
+  Streamed,
+  `SELECT position::float8 AS position, task_uuid AS "taskId", revision, status, body FROM (
+    SELECT d.position, d.task_uuid, d.revision, d.status, b.body,
+      sum(b.bytes) OVER (ORDER BY d.position) - b.bytes AS bytes_before
+    FROM (
+      SELECT * FROM webhook_endpoint_deliveries d
+      WHERE d.endpoint_id = $1 AND d.position > $2::bigint ORDER BY d.position LIMIT ${readRows}
+    ) AS d JOIN webhook_endpoint_bodies b
+      ON b.task_uuid = d.task_uuid AND b.revision = d.revision AND b.format = d.format
+  ) AS found WHERE bytes_before < ${readBytes} ORDER BY position`
+)
+
+/** Whether an endpoint still needs the body of a deleted delivery. */
+const isNeeded = `EXISTS (
+    SELECT FROM webhook_endpoints w JOIN webhook_endpoint_deliveries d
+      ON d.endpoint_id = w.id AND d.created_at = o.created_at AND d.task_uuid = o.task_uuid AND d.revision = o.revision
+    WHERE d.due_at IS NOT NULL OR d.created_at >= ${moment("$1")}
+  )`
+
+/** Old deliveries that have ended, and those of removed endpoints, with the bodies that no other delivery needs. */
+export const deleteDeliveries = countQuery(
+  `WITH deleted AS (
+    DELETE FROM webhook_endpoint_deliveries WHERE ctid = ANY (ARRAY(
+      SELECT old.ctid FROM webhook_endpoints w CROSS JOIN LATERAL (
+        ${rowsBy(`d.endpoint_id = w.id AND d.created_at < ${moment("$1")} AND d.due_at IS NULL`, "$2::int")}
+      ) AS old LIMIT $2::int
+    ) || ARRAY(
+      SELECT left_over.ctid FROM webhook_endpoint_removals r CROSS JOIN LATERAL (
+        ${rowsBy("d.endpoint_id = r.id", "$2::int")}
+      ) AS left_over LIMIT $2::int
+    )) RETURNING task_uuid, revision, format, created_at
+  ), bodies AS (
+    DELETE FROM webhook_endpoint_bodies b USING (SELECT DISTINCT * FROM deleted) AS o
+    WHERE b.task_uuid = o.task_uuid AND b.revision = o.revision AND b.format = o.format AND NOT ${isNeeded}
+  ) SELECT count(*)::int AS count FROM deleted`
+)
+
+/** A change that committed after the removal may have made a delivery for the endpoint: what is left is looked for during an hour. */
+export const forgetRemovals = `DELETE FROM webhook_endpoint_removals r WHERE r.removed_at < now() - interval '1 hour'
+  AND NOT EXISTS (SELECT FROM webhook_endpoint_deliveries d WHERE d.endpoint_id = r.id)`
+
+/** A delivery is due as long as it is old at least, so the index finds those that may be too old. */
+export const dropOld = countQuery(
+  `WITH dropped AS (
+    UPDATE webhook_endpoint_deliveries SET due_at = NULL, sending = false, dropped = 'too_old' WHERE ctid = ANY (ARRAY(
+      SELECT old.ctid FROM webhook_endpoints w CROSS JOIN LATERAL (
+        ${rowsBy(`${pendingOf("w.id")} AND d.due_at < ${moment("$1")} AND ${isFree(moment("$1"))}`, "$2::int")}
+      ) AS old WHERE w.url IS NULL OR w.disabled_at IS NOT NULL LIMIT $2::int
+    )) RETURNING 1
+  ) SELECT count(*)::int AS count FROM dropped`
+)
+
+/** Pages of the bodies that are read to learn how much is pending: all, as long as there are few. */
+export const sampledPages = 1024
+export const bodyPages = query(
+  Schema.Struct({ pages: Schema.Finite, bytes: Schema.Finite }),
+  `SELECT pg_relation_size('webhook_endpoint_bodies')::float8 / 8192 AS pages,
+    pg_table_size('webhook_endpoint_bodies')::float8 AS bytes`
+)
+
+/** The moment of the newest pending body that newer ones leave no room for; null if there is room. Binds bytes and percent of the pages. */
+export const backlogUntil = query(
+  Schema.Struct({ until: Schema.NullOr(Timestamp) }),
+  `SELECT ${micros("max(created_at)")} AS until FROM (
+    SELECT created_at, sum(bytes) OVER (ORDER BY created_at DESC) * 100 / $2::float8 AS bytes
+    FROM webhook_endpoint_bodies b TABLESAMPLE SYSTEM ($2::float8) WHERE EXISTS (
+      SELECT FROM webhook_endpoints w JOIN webhook_endpoint_deliveries d
+        ON d.endpoint_id = w.id AND d.created_at = b.created_at AND d.task_uuid = b.task_uuid AND d.revision = b.revision
+      WHERE d.format = b.format AND d.due_at IS NOT NULL
+    )
+  ) AS pending WHERE bytes > $1::float8`
+)
+
+/** Gives up what is pending, from a moment to another one, with its bodies, which makes the room. Returns the moment of the last one. */
+export const dropBacklog = query(
+  Schema.Struct({ count: Schema.Int, last: Schema.NullOr(Timestamp) }),
+  `WITH old AS MATERIALIZED (
+    SELECT d.ctid, d.created_at, d.task_uuid, d.revision, d.format FROM webhook_endpoint_deliveries d
+    WHERE d.endpoint_id = $1 AND d.due_at IS NOT NULL AND d.created_at >= ${moment("$2")}
+      AND d.created_at <= ${moment("$3")}
+    ORDER BY d.created_at LIMIT $4::int FOR UPDATE SKIP LOCKED
+  ), bodies AS (
+    DELETE FROM webhook_endpoint_bodies b USING old
+    WHERE b.task_uuid = old.task_uuid AND b.revision = old.revision AND b.format = old.format
+  ), dropped AS (
+    UPDATE webhook_endpoint_deliveries d SET due_at = NULL, dropped = 'backlog', sending = false
+    FROM old WHERE d.ctid = old.ctid RETURNING d.created_at
+  ) SELECT count(*)::int AS count, ${micros("max(created_at)")} AS last FROM dropped`
+)
+
+export const health = query(
+  Schema.Struct({
+    disabledReason: Endpoint.fields.disabledReason,
+    failingSince: Endpoint.fields.failingSince,
+    oldestDue: Schema.NullOr(Timestamp)
+  }),
+  `SELECT w.disabled_reason AS "disabledReason", ${micros("w.failing_since")} AS "failingSince",
+    CASE WHEN ${isSent} THEN (
+      SELECT ${micros("min(d.due_at)")} FROM webhook_endpoint_deliveries d WHERE ${pendingOf("w.id")} AND NOT d.sending
+    ) END AS "oldestDue"
+  FROM webhook_endpoints w`
+)
