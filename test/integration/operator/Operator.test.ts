@@ -177,7 +177,7 @@ describe("what operators see", () => {
       ({ body }) => body.data.some(({ assistant_id: id }: { assistant_id: number }) => id === 7)
     )
     assert.isTrue(body.complete)
-    const [seventh] = body.data.filter(({ assistant_id: id }: { assistant_id: number }) => id === 7)
+    const seventh = body.data.find(({ assistant_id: id }: { assistant_id: number }) => id === 7)
     assert.strictEqual(seventh.tasks, 1)
     for (const { p50, p95 } of [seventh.waiting_ms, seventh.running_ms]) {
       assert.isAtLeast(p50, 0)
