@@ -490,10 +490,9 @@ export type Output =
   /** `problem` is about the whole answer. */
   | { readonly problems: Problems; readonly problem?: string }
 
-/** The object of the form, if it matches the schema. */
+/** The object of the form, if it matches the schema; otherwise all that is wrong with it. */
 export const outputOf = (schema: unknown, fields: ReadonlyArray<FormField>, typed: Typed): Output => {
   const { problems, value } = objectOf(fields, typed)
-  if (Object.keys(problems).length > 0) return { problems }
   const found: Record<string, string> = {}
   const others: Array<string> = []
   for (const mismatch of mismatchesOf(schema, value)) {
@@ -506,7 +505,8 @@ export const outputOf = (schema: unknown, fields: ReadonlyArray<FormField>, type
         instanceLocation: "#"
       })}
   }
-  if (Object.keys(found).length > 0) return { problems: found }
+  const all = { ...found, ...problems }
+  if (Object.keys(all).length > 0) return { problems: all }
   const [problem] = others
   return problem === undefined ? { value } : { problems: {}, problem: problem.slice(0, maxHint) }
 }

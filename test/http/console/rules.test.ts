@@ -269,6 +269,19 @@ describe("answers by a schema", () => {
     assert.deepStrictEqual(outputOf(schema, fieldsOf(schema) ?? [], {}), { value: { kind: 7 } })
   })
 
+  it("report everything at once", () => {
+    const read = outputOf(boundedSchema, fieldsOf(boundedSchema) ?? [], { amount: "999", parcels: "1.5", order: "17" })
+    assert.deepStrictEqual(read, {
+      problems: {
+        approved: "Must be given",
+        amount: "At most 189.9",
+        parcels: "Must be a whole number",
+        reason: "Must be given",
+        order: "Must match ^2026-[0-9]{2}-[A-Z]-[0-9]{4}$"
+      }
+    })
+  })
+
   it("follow references, and take what may be null for what it is otherwise", () => {
     const schema = {
       type: "object",
@@ -378,7 +391,7 @@ describe("answers by a schema", () => {
     const shape = shapeOf({ parameters }, given)
     assert.deepStrictEqual(resultOf("call", { ...draft, edit: { parcels: "9" } }, shape), {
       problem: "Check the fields",
-      problems: { to: "Must be given" }
+      problems: { to: "Must be given", parcels: "At most 5" }
     })
     assert.deepStrictEqual(resultOf("call", { ...draft, edit: { to: "Ann", parcels: "9" } }, shape), {
       problem: "Check the fields",
