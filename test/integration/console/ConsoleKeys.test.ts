@@ -3,15 +3,15 @@ import type { Browser, Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../../kit/Browser.ts"
 import { ConsolePage } from "../../kit/console/ConsolePage.ts"
+import { TokenIssuer } from "../../kit/schedules/TokenIssuer.ts"
 import { report } from "../../kit/ScriptedCore.ts"
-import { internalToken, Service } from "../../kit/Service.ts"
+import { internalToken, mint } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
 
-const system = await use(startSystem())
-const { core, runOf } = system
-/** With a development key, for which an operator can run tasks of users again. */
-const service = await use(Service.start({ ...system.settings, JWT_SECRET: "" }))
+/** To run tasks of users again, an operator needs fresh tokens of them. */
+const issuer = await use(new TokenIssuer().listen())
+const { core, runOf, service } = await use(startSystem({ TOKEN_URL: issuer.url }))
 
 /** Presses Tab until the focus is on an element. */
 const tabTo = async (page: Page, selector: string, text = "") => {
@@ -34,17 +34,8 @@ describe.skipIf(!hasBrowser)("with the keyboard alone", () => {
   })
   afterAll(() => browser.close())
 
-  const tokenOf = async (sub: string): Promise<string> => {
-    const answer = await fetch(`${service.url}/console/dev-login`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ sub })
-    })
-    return (await answer.json()).token
-  }
-
   it("a user finds the question that ends first, changes what the model proposes, and approves it", async () => {
-    const token = await tokenOf("night")
+    const token = await mint("night")
     const { body: { uuid } } = await service.create(token, "Refund the order 17", {
       client_tools: [{
         type: "function",
@@ -61,7 +52,6 @@ describe.skipIf(!hasBrowser)("with the keyboard alone", () => {
     await page.getByRole("heading", { name: "Refund the order 17", level: 2 }).waitFor()
     await tabTo(page, ".call-form input[type=radio]")
     await page.keyboard.press("ArrowRight")
-    await page.keyboard.press("ArrowRight")
     await page.getByRole("radio", { name: "Approve with changes", checked: true }).waitFor()
     await tabTo(page, "input[type=number]")
     await page.keyboard.press("ControlOrMeta+A")
@@ -76,9 +66,8 @@ describe.skipIf(!hasBrowser)("with the keyboard alone", () => {
   })
 
   it("an operator finds the cause of failures, and runs all of them again", async () => {
-    const token = await tokenOf("sleeper")
     for (const number of [17, 18]) {
-      const { body } = await service.create(token, `Order ${number}`)
+      const { body } = await service.create(await mint(`sleeper-${number}`), `Order ${number}`)
       await report(await runOf(body.uuid), {
         type: "failed",
         code: "internal",

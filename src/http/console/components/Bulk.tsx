@@ -84,7 +84,7 @@ const BulkDialog = ({ actions, filter, onClose }: {
       )}
       <p role="status">
         {matched === undefined
-          ? "Counting what matches…"
+          ? count.error === undefined ? "Counting what matches…" : ""
           : `${matched.toLocaleString("en")} ${what} match the filter of the list.`} {text}
       </p>
       {dry === undefined || dry.sample.length === 0 ? null : (
