@@ -115,6 +115,8 @@ const List = ({ depth, list }: { readonly list: Tokens.List; readonly depth: num
 }
 
 const rightToLeft = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u
+/** A text whose first letter is of such a script. */
+const beginsRightToLeft = /^\P{L}*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u
 /** Latin letters and digits in several pieces, as codes and dates have them. It begins at the begin of a word only, to be linear. */
 const codes = /(?<![A-Za-z0-9])([A-Za-z0-9]+(?:[-/.:_#][A-Za-z0-9]+)+)/
 
@@ -203,7 +205,9 @@ export const Markdown = ({ text }: { readonly text: string }) => (
     {(shown) => {
       const tokens = tokensOf(shown)
       return (
-        <div class="prose">{tokens === undefined ? <pre tabIndex={0} dir="auto">{shown}</pre> : inline(tokens, 0)}</div>
+        <div class="prose" dir={beginsRightToLeft.test(shown.slice(0, 1000)) ? "rtl" : undefined}>
+          {tokens === undefined ? <pre tabIndex={0} dir="auto">{shown}</pre> : inline(tokens, 0)}
+        </div>
       )
     }}
   </LongText>

@@ -148,7 +148,7 @@ export const OpsQueue = () => {
     >
       <Loaded polled={polled} refresh={refresh}>
         {(queue) => (
-          <div>
+          <>
             <Summary queue={queue} />
             {queue.assistants.length === 0 ?
               <Empty title="Nothing runs, and nothing waits" /> :
@@ -159,7 +159,7 @@ export const OpsQueue = () => {
                   ))}
                 </Rows>
               )}
-          </div>
+          </>
         )}
       </Loaded>
       {question === undefined
