@@ -1,6 +1,9 @@
 /** The rules of the linter: its own categories, and which folder may import which. */
 
-const extensions = ["openai", "mcp", "a2a", "operator", "schedules", "usage", "endpoints", "console", "facades"]
+import * as fs from "node:fs"
+
+/** Each has a folder of its name below `src/runtime/extensions`, `src/http` and `src/services`, as far as it has code there. */
+const extensions = fs.readdirSync(new URL("src/runtime/extensions/", import.meta.url))
 
 /** The extensions that import what façades share, the folders `facades`. */
 const facades = ["openai", "mcp", "a2a"]
@@ -82,6 +85,17 @@ const consoleRules = {
   ]
 }
 
+const ofConsole = [
+  without(
+    ["openai", "operator", "contract", "domain", "services", "handlers", "rpc", "runtime"],
+    "the console imports the Promise client and itself"
+  ),
+  {
+    regex: "^([a-lnoq-z]|m[^a]|p[^r]|@[^pc])",
+    message: "the console's bundle has preact, signals, the lexer of marked and a validator of JSON Schema only"
+  }
+]
+
 /** Where a file has several entries, the last one with a rule counts. */
 const overrides = [
   imports(["src/domain/**"], [
@@ -111,7 +125,8 @@ const overrides = [
   ]),
   imports(["src/http/handlers/**", "src/http/rpc/**", "src/http/*.ts"], [noRuntime, noExtension, effectOnly]),
   imports(["src/runtime/**"], [noExtension]),
-  imports(["src/runtime/extensions.ts"], []),
+  // The lists of extensions.
+  imports(["src/runtime/extensions.ts", "src/http/client/promise/resources.ts"], []),
   imports(["test/**"], [noExtension]),
   ...extensions.flatMap((name) => [
     imports([`src/services/${name}/**`], [noHttp, noOther(name), effectAndPostgres]),
@@ -119,16 +134,9 @@ const overrides = [
     imports([`src/runtime/extensions/${name}/**`], [noOther(name)]),
     imports([`test/**/${name}/**`, `test/**/${name}.ts`], [])
   ]),
-  imports(["src/http/console/**"], [
-    without(
-      ["openai", "operator", "contract", "domain", "services", "handlers", "rpc", "runtime"],
-      "the console imports the Promise client and itself"
-    ),
-    {
-      regex: "^([a-lnoq-z]|m[^a]|p[^r]|@[^pc])",
-      message: "the console's bundle has preact, signals, the lexer of marked and a validator of JSON Schema only"
-    }
-  ], consoleRules),
+  imports(["src/http/console/**"], ofConsole, consoleRules),
+  // Its screens of extensions are in folders of their names, and listed in `extensions.ts`.
+  imports(["src/http/console/{components,screens}/**", "src/http/console/[!e]*.{ts,tsx}"], [...ofConsole, noExtension]),
   { files: ["test/**"], rules: { "eslint/no-await-in-loop": "off" } },
   {
     files: [

@@ -15,7 +15,7 @@ const browser = ["test/integration/console/**/*.test.ts", "test/integration/Docs
 
 /**
  * Suites that start many processes or wait for real time-outs: half of the time of all suites on Postgres. Every change passes them in
- * `.ci/run`. What they prove in detail, faster suites touch: Restart, Outage, StartWaits, Cli, Service, CommitBatches.
+ * `.ci/run`. What they prove in detail, faster suites touch: Outage, StartWaits, Cli, Service, CommitBatches, QueueSeen.
  */
 const slow = [
   `test/integration/{${
@@ -29,21 +29,28 @@ const slow = [
       "Home",
       "IdleNode",
       "KeyRotation",
+      "LiveNodes",
       "Logs",
       "Membership",
       "Observability",
       "OpenSnapshot",
       "Pipelines",
       "Poolers",
+      "Queue",
+      "QueueNodes",
       "Readiness",
+      "RemovedExtensions",
+      "Restart",
       "SessionSettings",
       "StartErrors",
-      "Uploads"
+      "Uploads",
+      "Workers"
     ].join(",")
   }}.test.ts`,
-  "test/integration/endpoints/EndpointFaults.test.ts",
-  "test/integration/operator/{LostCore,OperatorCluster}.test.ts",
-  "test/integration/schedules/ScheduleKit.test.ts"
+  "test/integration/endpoints/{EndpointFaults,EndpointSnapshot,Receivers}.test.ts",
+  "test/integration/operator/{Bulk,LostCore,OperatorCluster}.test.ts",
+  "test/integration/schedules/{ScheduleKit,ScheduleSnapshot}.test.ts",
+  "test/integration/usage/UsageSnapshot.test.ts"
 ]
 
 /**
@@ -57,6 +64,9 @@ const published = [
   "test/integration/{ClientPackage,CoreAdapters,Cores,ExampleCores,Examples,PythonClient,PythonCores,TenMinutes}.test.ts",
   "test/golden/EffectTypes.test.ts"
 ]
+
+/** `npm run test:all`: `slow` and `published` are part of `integration`, so that what waits runs beside what computes. */
+const isTogether = process.env["TESTS"] === "all"
 
 const timeouts = { testTimeout: 60_000, hookTimeout: 60_000 }
 
@@ -92,9 +102,11 @@ export default defineConfig({
           ...timeouts
         }
       },
-      processes("integration", ["test/integration/**/*.test.ts"], {
-        exclude: [...long, ...slow, ...browser, ...published]
-      }),
+      isTogether
+        ? processes("integration", ["test/integration/**/*.test.ts", ...published], { exclude: [...long, ...browser] })
+        : processes("integration", ["test/integration/**/*.test.ts"], {
+          exclude: [...long, ...slow, ...browser, ...published]
+        }),
       processes("slow", slow),
       // A page shows what was done when it has been drawn, which other work may delay.
       processes("browser", browser, { expect: { poll: { timeout: 15_000 } } }),

@@ -70,4 +70,11 @@ export const toRunRequest = (fields: Fields, messages: ReadonlyArray<Writable>):
 
 /** The field `request` of `?include=request`, as JSON text. The messages of a continued task are not repeated: it is named. */
 export const describe = (fields: Fields, kept: KeptFields): string =>
-  toText(fromValue({ ...runFieldsOf(fields, []), continues: fields.continues, ...shownFieldsOf(kept) }))
+  toText(
+    fromValue({
+      options: null,
+      ...runFieldsOf(fields, []),
+      continues: fields.continues ?? null,
+      ...shownFieldsOf(kept)
+    })
+  )

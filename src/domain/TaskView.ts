@@ -70,9 +70,15 @@ export const toJson = (...given: Parameters<typeof toPieces>): OpaqueJson => joi
 export const describeWaiting = (...given: Parameters<typeof waitingOn>) => {
   const waiting = waitingOn(...given)
   if (waiting === null) return { waiting_on: null }
-  const { silence, until, ...rest } = waiting
-  const silent = silence === undefined
-    ? {}
-    : { silent_since: format(silence.since), hand_overs: silence.handOvers }
-  return { waiting_on: { ...rest, until: format(until), ...silent } }
+  const { for: what, party, position = null, silence, until } = waiting
+  return {
+    waiting_on: {
+      party,
+      for: what,
+      position,
+      until: format(until),
+      silent_since: silence === undefined ? null : format(silence.since),
+      hand_overs: silence?.handOvers ?? null
+    }
+  }
 }

@@ -105,14 +105,3 @@ export const difference = (reported: Tokens, booked: Tokens): Tokens =>
   combine(reported, booked, (now, before) => Math.max(0, now - before))
 
 export const sum = (one: Tokens, other: Tokens): Tokens => combine(one, other, (a, b) => a + b)
-
-/** Lengths of a bucket of usage, in UTC. */
-export const usageSteps = ["hour", "day", "month", "total"] as const
-/** By what buckets are grouped; users only ask for their own. */
-export const usageKeys = ["assistant", "model", "sub"] as const
-/** Keys of one query. */
-export const usageGroups = 2
-/** Orders of buckets: by period and then the largest first, or the largest of all periods first. */
-export const usageOrders = ["period", "tokens", "cost"] as const
-/** Buckets of one response. */
-export const usageBuckets = 10_000

@@ -2,12 +2,14 @@
  * The OpenAPI documents and their pages: `/openapi.json` with `/docs`, and `/internal/openapi.json` with `/internal/docs`.
  * They contain no data and need no token. The pages are self-contained, and their policy forbids loading from other origins.
  */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { InternalApi, PublicApi } from "./contract/Api.ts"
 import { coreCalls } from "./contract/CoreCalls.ts"
+import type { Node } from "./contract/OpaqueSchemas.ts"
 import { finish } from "./contract/OpenApiTransform.ts"
+import { cleanNode } from "./contract/Operation.ts"
 import { DevelopmentToken, tokenFor } from "./DevelopmentToken.ts"
 import * as DocsPage from "./DocsPage.ts"
 import { type ExtensionRoutes, Extensions } from "./ExtensionRoutes.ts"
@@ -50,12 +52,12 @@ const html = (bytes: Uint8Array) =>
 const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   paths: { readonly document: `/${string}`; readonly page: `/${string}` },
-  links: Links,
+  fields: TaskFields,
   lists: ReadonlyArray<string>
 ) =>
   HttpRouter.use(Effect.fnUntraced(function*(router) {
     const mint = yield* DevelopmentToken
-    const found = yield* Effect.cached(Effect.sync(() => withLinks(links, lists)(OpenApi.fromApi(api))))
+    const found = yield* Effect.cached(Effect.sync(() => withTaskFields(fields, lists)(OpenApi.fromApi(api))))
     const document = yield* Effect.cached(Effect.map(found, (value) => HttpServerResponse.jsonUnsafe(value)))
     const page = yield* Effect.cached(Effect.map(found, (value) => {
       const parts = splitPage(DocsPage.render(value, paths.document, paths.page === "/docs"))
@@ -76,27 +78,50 @@ const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
     )
   }))
 
-type Links = ReadonlyArray<NonNullable<ExtensionRoutes["linkParameter"]>>
+type TaskFields = ReadonlyArray<NonNullable<ExtensionRoutes["taskField"]>>
 
-const linksOf = (extensions: ReadonlyArray<ExtensionRoutes>) =>
-  extensions.flatMap(({ linkParameter }) => linkParameter ?? [])
+/** A schema and those that it names, as components. */
+const componentsOf = (schema: Schema.Top) => {
+  const { definitions, schema: found } = Schema.toJsonSchemaDocument(schema)
+  const text = JSON.stringify({ definitions, found }).replaceAll("#/$defs/", "#/components/schemas/").replaceAll(
+    ",\"additionalProperties\":true",
+    ""
+  )
+  const { definitions: components, found: field } = JSON.parse(text)
+  return { components: cleanNode(components), field: cleanNode(field) }
+}
 
-/** Adds to a copy: the parameters are those of the contract. `lists` are the paths of lists of tasks. */
-const withLinks = (links: Links, lists: ReadonlyArray<string>) => (given: OpenApi.OpenAPISpec): OpenApi.OpenAPISpec => {
-  if (links.length === 0) return given
+const ofClients = ["/api/tasks"]
+
+/** Adds the fields of extensions to a copy of a document, and their parameters to its `lists` of tasks. */
+export const withTaskFields = (
+  fields: TaskFields,
+  lists: ReadonlyArray<string> = ofClients
+) =>
+(given: OpenApi.OpenAPISpec): OpenApi.OpenAPISpec => {
+  if (fields.length === 0) return given
   const document = structuredClone(given)
   const { "/api/tasks/{uuid}": task } = document.paths
-  for (const { includes, name, selects } of links) {
-    if (selects !== undefined) {
+  const schemas: Node = document.components.schemas
+  for (const { includes, name, parameter, schema } of fields) {
+    if (parameter !== undefined) {
+      const { schema, selects } = parameter
       for (const list of lists) {
-        document.paths[list]?.get?.parameters.push({ name, in: "query", required: false, ...selects })
+        document.paths[list]?.get?.parameters.push({ name, in: "query", description: selects, required: false, schema })
       }
     }
+    if (task === undefined) continue
     const include = task?.get?.parameters.find((parameter) => parameter.name === "include")
     if (include !== undefined) {
       include.description = `${include.description ?? ""} ${includes}`.trim()
       const items = (include.schema as { readonly items: { readonly enum: Array<string> } }).items
       items.enum.push(name)
+    }
+    const { components, field } = componentsOf(schema)
+    Object.assign(schemas, components)
+    schemas["Task"].properties[name] = {
+      ...field,
+      description: `Present only with \`?include=${name}\`: ${field["description"]}`
     }
   }
   return document
@@ -108,10 +133,10 @@ const layerPublic = (version: string) =>
     const paths = { document: "/openapi.json", page: "/docs" } as const
     const api = PublicApi.annotate(OpenApi.Version, version)
     const [first, ...others] = extensions.flatMap(({ publicGroup }) => publicGroup ?? [])
-    const lists = ["/api/tasks"]
+    const fields = extensions.flatMap(({ taskField }) => taskField ?? [])
     return first === undefined
-      ? documented(api, paths, linksOf(extensions), lists)
-      : documented(api.add(first, ...others), paths, linksOf(extensions), lists)
+      ? documented(api, paths, fields, ofClients)
+      : documented(api.add(first, ...others), paths, fields, ofClients)
   }))
 
 /** The internal document, with the groups of extensions. */
@@ -122,10 +147,11 @@ const layerInternal = (version: string) =>
     const schemes = Object.assign({}, ...added.map(({ securitySchemes = {} }) => securitySchemes))
     const api = InternalApi.annotate(OpenApi.Version, version).annotate(OpenApi.Transform, finish(coreCalls, schemes))
     const [first, ...others] = added.map(({ group }) => group)
+    const fields = extensions.flatMap(({ taskField }) => taskField ?? [])
     const lists = added.flatMap(({ selecting }) => selecting ?? [])
     return first === undefined
-      ? documented(api, paths, linksOf(extensions), lists)
-      : documented(api.add(first, ...others), paths, linksOf(extensions), lists)
+      ? documented(api, paths, fields, lists)
+      : documented(api.add(first, ...others), paths, fields, lists)
   }))
 
 export const layer = Layer.unwrap(

@@ -1,8 +1,19 @@
 /** What extensions add to the routes of the service, besides their handlers. */
-import { Context } from "effect"
+import { Context, type Schema } from "effect"
 import type { HttpApiGroup } from "effect/http-api"
+import type { Rpc } from "effect/rpc"
 import type { ErrorCodes } from "./contract/ErrorCodes.ts"
 import type { Node } from "./contract/OpaqueSchemas.ts"
+
+// oxlint-disable-next-line typescript/no-explicit-any -- schemas of any types, which are invariant
+type AnyCodec = Schema.Codec<any, any>
+
+/** A call of any types, whose payload and results need no services to be read and written. */
+export interface AnyCall extends Rpc.Any {
+  readonly payloadSchema: AnyCodec
+  readonly successSchema: AnyCodec
+  readonly errorSchema: AnyCodec
+}
 
 export interface Route {
   readonly method: string
@@ -22,22 +33,30 @@ export interface ExtensionRoutes {
   readonly sameOrigin?: ReadonlyArray<string>
   /** The beginnings of the routes that both the public and the internal listener serve. */
   readonly ofBothListeners?: ReadonlyArray<string>
-  /** What it adds to the document of the internal interface. `selecting` is the path of a list of tasks with the parameters of all links. */
+  /** What it adds to the document of the internal interface. `selecting` is the path of a list of tasks with the parameters of all fields. */
   readonly documented?: {
     readonly group: HttpApiGroup.Constraint
     readonly securitySchemes?: Node
     readonly selecting?: string
   }
-  /** Its calls of the internal interface: an `RpcGroup`, whose type only its handlers and clients know. */
-  readonly rpc?: { readonly requests: ReadonlyMap<string, unknown> }
+  /** Its calls of the internal interface, an `RpcGroup`: `UsageRpc`. */
+  readonly rpc?: { readonly requests: ReadonlyMap<string, AnyCall> }
   /** What it adds to the document of clients. */
   readonly publicGroup?: HttpApiGroup.Constraint
-  /** Its `TaskLink` in the documents: the value of `include` that adds a field to a task, and the parameter that selects tasks. */
-  readonly linkParameter?: {
+  /** The name under which the console has screens of it: `"usage"`. */
+  readonly screens?: string
+  /** Whether it knows operators, and so the console can have screens for them. */
+  readonly operators?: boolean
+  /**
+   * Its `TaskLink` in that document: the field that a value of `include` adds to a task, and the parameter of lists that selects tasks.
+   * `{ name: "usage", includes: "`usage`: what the task consumed.", schema: TaskUsageView }`
+   */
+  readonly taskField?: {
     readonly name: string
     readonly includes: string
-    readonly selects?: {
-      readonly description: string
+    readonly schema: Schema.Top
+    readonly parameter?: {
+      readonly selects: string
       readonly schema: { readonly type: "string"; readonly format?: string }
     }
   }

@@ -104,39 +104,53 @@ export class EngineSettings extends Context.Service<EngineSettings, {
 
 /** An extension as its settings made it. */
 interface LoadedExtension {
-  /** Empty when the settings turn the extension off. */
+  /** Routes and whatever runs beside them: `HttpApiBuilder.layer(UsageApi)`. Empty when the settings turn the extension off. */
   readonly layer: ExtensionLayer
   /** True when the settings turn it off: its `onEvents` is not run then. */
   readonly ignoresEvents?: boolean
-  /** The handlers of the calls in its `routes`, which its type does not name. */
+  /** The handlers of `routes.rpc`: `BotRpc.toLayer({ "Bot.say": … })`. */
   readonly rpc?: ExtensionLayer
-  /** How operators are known. */
+  /** How operators are known, by the one extension that knows them. */
   readonly operators?: Layer.Layer<OperatorAuthorization, SqlError.SqlError, EngineServices>
-  /** Tokens of operators that may change nothing: they read the metrics too. */
+  /** Tokens of operators that may change nothing, and so read the metrics too; and the name of each, for `doctor`. */
   readonly readTokens?: ReadonlyArray<Redacted.Redacted>
-  /** The name of each of them, for `doctor`. */
   readonly readTokenNames?: ReadonlyArray<string>
-  /** Its routes for operators, which exist if another extension knows operators. */
+  /** Its routes for operators, which exist if another extension knows operators: `HttpApiBuilder.layer(OperatorUsageApi)`. */
   readonly forOperators?: Layer.Layer<never, SqlError.SqlError, EngineServices | OperatorAuthorization>
-  /** What it knows of tasks. */
+  /** What it knows of tasks: `{ name: "usage", describe: (uuid) => store.ofTask(uuid) }`. `routes.taskField` describes it. */
   readonly taskLink?: Effect.Effect<TaskLink, never, SqlClient.SqlClient>
-  /** What else bounds the creates of a user. */
+  /** What else bounds the creates of a user: `[(sub) => isFull(sub) ? new CreateRefused({ limit: "stored_bytes", … }) : undefined]`. */
   readonly createLimits?: ReadonlyArray<CreateLimit>
   /** Run when the metrics are read, at most every 30 s. */
   readonly gaugeHook?: Effect.Effect<void>
-  /** Other systems that it calls, for `doctor`. */
+  /** Other systems that it calls, for `doctor`: `[{ name: "tokens of schedules", url }]`. */
   readonly upstreams?: ReadonlyArray<{ readonly name: string; readonly url: string }>
-  /** Links of the page at `/`, and of the start-up message. */
+  /** Links of the page at `/`, and of the start-up message: `[{ path: "/console", name: "Console", description: "Your tasks" }]`. */
   readonly links?: ReadonlyArray<Link>
 }
 
+/**
+ * The smallest extension has settings, a layer with its routes, and their list, by which other methods of a path are answered:
+ *
+ * ```ts
+ * export const extension: Extension = {
+ *   settings: {},
+ *   load: () => ({ layer: HttpRouter.add("GET", "/hello", HttpServerResponse.text("Hello")) }),
+ *   routes: { routes: [{ method: "GET", path: "/hello" }] }
+ * }
+ * ```
+ *
+ * `test/examples/extension` is one that creates tasks.
+ */
 export interface Extension {
+  /** Its settings by names of its own: `{ token: optional(secret, { name: "BOT_TOKEN", … }) }`. */
   readonly settings: Group
+  /** `read` has the values of a group: its own, or a shared one such as those of `FreshTokens`. */
   readonly load: (read: <G extends Group>(group: G) => Values<G>) => LoadedExtension
   readonly routes: ExtensionRoutes
-  /** Its tables, which exist also while its settings turn it off. */
+  /** Its tables, which exist also while its settings turn it off: `{ name: "bot", migrations: [["CREATE TABLE bot_chats …"]] }`. */
   readonly tables?: Tables
-  /** The formats of webhooks that its tasks name, also while its settings turn it off. */
+  /** The formats of webhooks that its tasks name, also while its settings turn it off: `{ openai: (changes) => bodies }`. */
   readonly callbackFormats?: Effect.Effect<Readonly<Record<string, CallbackFormat>>, never, SqlClient.SqlClient>
   /** What it reads from the turns of events, also while its settings turn it off. One extension has it. */
   readonly turnReport?: TurnReport

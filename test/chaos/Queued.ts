@@ -28,7 +28,7 @@ export const queue = async ({ clients, core, rows }: World): Promise<Batch> => {
     const begun = performance.now()
     let [fullAt, usedAt] = [begun, begun]
     for (let at = begun; at < begun + watched; at = performance.now()) {
-      if (core.live.size === places) {
+      if (core.live.size === places || !await rows.hasWaiting()) {
         if (at > fullAt + longestPause) usedAt = at
         fullAt = at
       }

@@ -125,6 +125,12 @@ export class Rows {
     return counts.length === nodes && counts.every(({ count }) => count >= Math.floor(TaskShard.count / nodes))
   }
 
+  /** Whether a run waits for room; it may while the database is away. */
+  async hasWaiting() {
+    const [found] = await this.#sql`SELECT EXISTS (SELECT FROM waiting_runs) AS waits`.catch(() => [])
+    return found?.["waits"] !== false
+  }
+
   /** Waits until no task, delivery or stop request is pending, then checks every acknowledged task. */
   async check(recorder: Recorder) {
     const sql = this.#sql

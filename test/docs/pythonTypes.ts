@@ -1,32 +1,9 @@
 /** The types of the Python client, made from the OpenAPI document of clients. `npm run docs` writes them. */
-import { OpenApi } from "effect/http-api"
 import { mediaTypes } from "../../src/domain/MediaTypes.ts"
-import { PublicApi } from "../../src/http/contract/Api.ts"
-import { modules } from "../../src/runtime/extensions.ts"
-
-// oxlint-disable-next-line typescript/no-explicit-any -- a schema of any shape
-type Node = Record<string, any>
-
-const extensions = await Promise.all(modules.map(({ testing }) => testing?.()))
-const [group, ...groups] = extensions.flatMap((found) => found?.extension.routes.publicGroup ?? [])
-const document = group === undefined ? OpenApi.fromApi(PublicApi) : OpenApi.fromApi(PublicApi.add(group, ...groups))
-const described: Node = document.components.schemas
+import { bodies, nameOf, type Node, operations, pascal, responses, schemas as described } from "./clientTypes.ts"
 
 const schemas: Node = {
   ...described,
-  // A client merges the name of the event with its data.
-  TaskEvent: {
-    ...described["TaskEvent"],
-    description: "A change of a task, or its progress.",
-    required: [...described["TaskEvent"].required, "event"],
-    properties: {
-      ...described["TaskEvent"].properties,
-      event: {
-        enum: [...described["TaskStatus"].enum, "progress"],
-        description: "The new status, or `progress`, which does not change it."
-      }
-    }
-  },
   ScheduledTask: { ...described["ScheduledTask"], anyOf: [{ $ref: "CreateTask" }] },
   // Checkers do not take a TypedDict for another one whose fields have wider types.
   InputItem: { ...described["InputItem"], anyOf: [...described["InputItem"].oneOf, { $ref: "UploadedFile" }] },
@@ -35,26 +12,6 @@ const schemas: Node = {
     anyOf: [{ $ref: "ClientTool" }, { $ref: "JsonObject" }]
   }
 }
-
-/** What users write: their lists may be of any kind. */
-const bodies = ["CreateTask", "RerunTask", "CreateSchedule", "UpdateSchedule", "ToolResult"]
-
-const roots = [
-  ...bodies,
-  "Task",
-  "TaskSummary",
-  "TaskEvent",
-  "PageMeta",
-  "CreatedTask",
-  "ResumedTask",
-  "CanceledTask",
-  "CanceledTasks",
-  "Delivery",
-  "UploadedFile",
-  "Schedule",
-  "ScheduleRun",
-  "Usage"
-]
 
 const keywords = new Set(
   `False None True and as assert async await break class continue def del elif else except finally for from global if import in is
@@ -79,10 +36,6 @@ const docstring = (text: string | undefined, indent: string): ReadonlyArray<stri
 
 /** Definitions by their names, each after those that it needs. */
 const definitions = new Map<string, ReadonlyArray<string>>()
-
-const pascal = (name: string) => name.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase())
-
-const nameOf = ($ref: string) => $ref.split("/").at(-1) ?? ""
 
 /** The type of some JSON values. Python has no literal type of a number with a fraction. */
 export const literalOf = (values: ReadonlyArray<unknown>): string => {
@@ -179,7 +132,18 @@ const define = (name: string, schema: Node = schemas[name] ?? {}): string => {
   return name
 }
 
-roots.forEach((name) => define(name))
+for (const name of [...bodies, ...responses]) define(name)
+
+/** The values of `include`, by operation. */
+for (const { id, parameters } of operations) {
+  const include = parameters.find(({ name }) => name === "include")
+  if (include === undefined) continue
+  const name = `${pascal(id)}Include`
+  definitions.set(name, [
+    `${name} = ${literalOf(include["schema"].items.enum)}`,
+    ...docstring(`What \`include\` of \`${id}\` adds.`, "")
+  ])
+}
 
 const names = ["JsonObject", ...definitions.keys()].toSorted()
 

@@ -5,6 +5,7 @@ import { type ErrorCodes, errorCodes } from "../../src/http/contract/ErrorCodes.
 import { all } from "../../src/runtime/config/settings.ts"
 import { extensions } from "../../src/runtime/loadedExtensions.ts"
 import * as Growth from "../simulation/growth.ts"
+import { nameOf, type Node, schemas } from "./clientTypes.ts"
 import { list } from "./markdown.ts"
 
 const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
@@ -48,9 +49,22 @@ const required = list(
   })
 )
 
+/** The fields of an object of the document of clients: a list of their names and meanings. `required` marks those that a request needs. */
+const fieldsOf = (name: string, required = false) => {
+  const { properties, required: needed = [] } = schemas[name] ?? { properties: {} }
+  return list(
+    Object.entries<Node>(properties).map(([field, schema]) => {
+      const mark = required && needed.includes(field) ? " (required)" : ""
+      return `\`${field}\`${mark}: ${schema["description"] ?? schemas[nameOf(schema["$ref"] ?? "")]?.description ?? ""}`
+    })
+  )
+}
+
 export const pages: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "README.md": { states },
-  "src/http/README.md": { codes },
+  "src/http/README.md": { codes, create: fieldsOf("CreateTask", true), task: fieldsOf("Task") },
+  "src/http/schedules/README.md": { fields: fieldsOf("CreateSchedule", true) },
+  "src/http/usage/README.md": { bucket: fieldsOf("UsageBucket") },
   "src/runtime/README.md": {
     settings: list(all.map((s) => `${code([s.name])} (${s.default}): ${s.meaning}`))
   },

@@ -26,6 +26,6 @@ export const promiseTypes = () => ({ "client.d.txt": declarations(".tsconfig.cli
 export const effectTypes = () => ({
   "effect.d.txt": declarations(
     ".tsconfig.build.json",
-    /^http\/client\/[^/]+\.d\.ts$|^http\/schedules\/[^/]*Client\.d\.ts$|^runtime\/testing\//
+    /^http\/client\/[^/]+\.d\.ts$|^http\/[^/]+\/[^/]*Client\.d\.ts$|^runtime\/testing\//
   )
 })

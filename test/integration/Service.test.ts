@@ -2,8 +2,10 @@ import { assert, beforeAll, describe, it } from "vitest"
 import { resetStatements } from "../kit/databases.ts"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint } from "../kit/Service.ts"
+import { median } from "../kit/statistics.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
+import { amount } from "../kit/thorough.ts"
 
 const system = await use(startSystem({ CORE_TOKEN: "core-token" }))
 const { core, service } = system
@@ -75,6 +77,23 @@ describe("a task", () => {
     })
   })
 
+  it("of another user is refused in the time of one that does not exist, however large it is", async () => {
+    const [owner, stranger] = [await mint("keeper"), await mint("guesser")]
+    const { uuid } = (await service.create(owner, "x".repeat(1024 * 1024))).body
+    await complete(await system.runOf(uuid), "x".repeat(1024 * 1024))
+    const timeOf = async (id: string, status: number) => {
+      const begun = performance.now()
+      assert.strictEqual((await service.get(stranger, id)).status, status)
+      return performance.now() - begun
+    }
+    const nobody = uuid.replace(/....$/, uuid.endsWith("0000") ? "0001" : "0000")
+    const times: Array<readonly [number, number]> = []
+    // In turn, because other work delays both alike.
+    for (let count = 0; count < 100; count++) times.push([await timeOf(uuid, 403), await timeOf(nobody, 404)])
+    const ratio = median(times.map(([hers]) => hers)) / median(times.map(([, nobodys]) => nobodys))
+    assert.isTrue(ratio > 0.5 && ratio < 2, `ratio ${ratio}`)
+  })
+
   it("is stopped at the core when it is canceled", async () => {
     const token = await mint("dave")
     const { uuid } = (await service.create(token, "x")).body
@@ -120,8 +139,8 @@ describe("a dispatch", () => {
 })
 
 describe("the active-task limit", () => {
-  it("accepts exactly 5 of 60 parallel creates, 20 times in a row", async () => {
-    for (let round = 0; round < 20; round++) {
+  it("accepts exactly 5 of 60 parallel creates, again and again", async () => {
+    for (let round = 0; round < amount(5, 20); round++) {
       const token = await mint(`crowd-${round}`)
       const answers = await Promise.all(Array.from({ length: 60 }, () => service.create(token, "me too")))
       assert.strictEqual(answers.filter(({ status }) => status === 201).length, 5, `round ${round}`)

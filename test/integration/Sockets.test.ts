@@ -1,5 +1,6 @@
 import { gzipSync } from "node:zlib"
 import { afterEach, assert, describe, it } from "vitest"
+import { pause } from "../kit/pause.ts"
 import { RawClient } from "../kit/RawClient.ts"
 import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
 import { expectQuiet, use } from "../kit/suite.ts"
@@ -278,12 +279,9 @@ describe("a response", () => {
     const many = head("GET /openapi.json HTTP/1.1").repeat(200)
     for (const client of [still, slow]) client.socket.pause()
     await Promise.all([still, slow].map((client) => client.sendAll(Buffer.from(many))))
-    const sips = setInterval(() => {
-      slow.socket.resume()
-      setImmediate(() => slow.socket.pause())
-    }, 50)
+    const sips = setInterval(() => slow.socket.once("data", () => slow.socket.pause()).resume(), 50)
     try {
-      await new Promise((resolve) => setTimeout(resolve, 4000))
+      await pause(5000)
       still.socket.resume()
       await isClosed(still)
       assert.isBelow(still.answers().length, 200)

@@ -1,11 +1,14 @@
 /** A processing core with room for so many runs, which answers 429 to others, and works on each for some time. */
 import { Predicate } from "effect"
+import { pause } from "./pause.ts"
 import { complete, interrupt, report, ScriptedCore, type StartedRun } from "./ScriptedCore.ts"
 
 export class BusyCore extends ScriptedCore {
   room: number
   /** Milliseconds. */
   takes: number
+  /** Until then no run ends. */
+  held: Promise<void> = Promise.resolve()
   /** The `Retry-After` of refusals. */
   retryAfter: string | undefined
   refusal = 429
@@ -47,18 +50,23 @@ export class BusyCore extends ScriptedCore {
     for (let tries = 0; tries < 300; tries++) {
       const answer = await send().catch(() => undefined)
       if (answer !== undefined && !(Predicate.hasProperty(answer, "status") && Number(answer.status) >= 500)) return
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      await pause(100)
     }
   }
 
   private async work(run: StartedRun) {
     await report(run, { type: "processing" }).catch(() => {})
-    await new Promise((resolve) => setTimeout(resolve, this.takes))
+    await Promise.all([pause(this.takes), this.held])
     // The place is free before the event tells so. A run that has ended is not begun again.
     this.live.delete(run.run_id)
     this.leftAt.push(performance.now())
     this.ended.add(run.run_id)
     await this.tell(() => this.end(run))
+  }
+
+  /** Begins the record of places anew. */
+  forget() {
+    this.takenAt.length = this.leftAt.length = 0
   }
 
   /** Milliseconds for which each place was free, of so many places that runs waited for. */

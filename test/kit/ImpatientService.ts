@@ -13,7 +13,7 @@ NodeRuntime.runMain(
       idleConnection: Duration.seconds(5),
       jsonBody: Duration.millis(500),
       jsonBytesPerSecond: 16 * 1024 * 1024,
-      responseIdle: Duration.seconds(1),
+      responseIdle: Duration.seconds(2),
       uploadIdle: Duration.millis(500),
       backendIdle: Duration.seconds(1)
     })

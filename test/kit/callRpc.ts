@@ -1,6 +1,7 @@
 /** Calls of the internal interface. */
 import { NodeHttpClient, NodeSocket } from "@effect/platform-node"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted, type Scope } from "effect"
+import type * as EffectRpcClient from "effect/rpc/RpcClient"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
 import { internalToken, type Service } from "./Service.ts"
 
@@ -19,10 +20,18 @@ export const useRpc = <A, E>(
   calls: (client: RpcClient.InternalClient) => Effect.Effect<A, E>,
   transport: Transport = "POST",
   token = internalToken
+) => runRpc(service, Effect.flatMap(RpcClient.make, calls), transport, token)
+
+/** Runs a program that makes a client, of the group of an extension for example. */
+export const runRpc = <A, E>(
+  service: Service,
+  program: Effect.Effect<A, E, EffectRpcClient.Protocol | Scope.Scope>,
+  transport: Transport = "POST",
+  token = internalToken
 ) => {
   const options = { url: service.url, token: Redacted.make(token) }
   const layer = transport === "POST"
     ? Layer.provide(RpcClient.layerHttp(options), NodeHttpClient.layerUndici)
     : Layer.provide(RpcClient.layerWebSocket(options), NodeSocket.layerWebSocketConstructor)
-  return RpcClient.make.pipe(Effect.flatMap(calls), Effect.scoped, Effect.provide(layer), Effect.runPromise)
+  return program.pipe(Effect.scoped, Effect.provide(layer), Effect.runPromise)
 }

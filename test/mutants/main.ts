@@ -10,7 +10,7 @@ import { type Mutant, mutants } from "./mutants.ts"
 
 /** Suites that start no service, for which none is bundled. */
 const inProcess = new Set(
-  ["TaskStoreSql", "CommitBatches", "RunQueueSql"].map((name) => `test/integration/${name}.test.ts`)
+  ["TaskStoreSql", "CommitBatches", "usage/UsageSql"].map((name) => `test/integration/${name}.test.ts`)
 )
 
 const root = path.resolve(import.meta.dirname, "../..")

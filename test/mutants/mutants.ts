@@ -15,7 +15,6 @@ const kit = (title: string) => ["unit", "test/Spec.test.ts", title] as const
 const node = (title: string) => ["integration", "test/integration/Spec.test.ts", title] as const
 const store = (title: string) => ["integration", "test/integration/TaskStoreSql.test.ts", title] as const
 const nodes = (title: string) => ["integration", "test/integration/CommitBatches.test.ts", title] as const
-const queue = (title: string) => ["integration", "test/integration/RunQueueSql.test.ts", title] as const
 const unit = (file: string) => ["unit", `test/${file}`] as const
 const integration = (file: string, title?: string) =>
   title === undefined
@@ -165,63 +164,43 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a run that goes back into the queue keeps its acceptance clock",
       "SET room = 'waiting', acceptance_deadline_at = NULL,",
       "SET room = 'waiting',",
-      queue("puts runs back")
+      store("puts runs back")
     ],
     [
       "a user's new run comes before the users that wait",
       "1 + (SELECT max(w.ticket) FROM waiting_runs w WHERE w.sub = p_sub[n] AND w.class = p_class[n])",
       "0",
-      queue("take turns")
+      store("take turns")
     ],
     [
       "one run more than CORE_RUNS is admitted",
       "free := least(free, p_core_runs - total);",
       "free := least(free, p_core_runs - total + 1);",
-      queue("limit of all runs")
+      store("limit of all runs")
     ],
     [
       "a new task takes one place more than CORE_RUNS",
       "IF total >= p_core_runs OR own >= most THEN",
       "IF total > p_core_runs OR own >= most THEN",
-      queue("limit of all runs")
+      store("limit of all runs")
     ],
     [
       "a paused assistant gets new runs",
       "coalesce(array_agg(assistant_id) FILTER (WHERE is_paused), '{}')",
       "'{}'",
-      queue("operators set")
+      store("operators set")
     ],
     [
       "new runs come before resumed ones",
       "WHEN class = ${resumedClass} THEN 1000000",
       "WHEN class = ${resumedClass} THEN -1",
-      queue("resumed runs first")
+      store("resumed runs first")
     ],
     [
       "a low priority starves",
       "ELSE greatest(0, floor(extract(epoch",
       "ELSE 0 * greatest(0, floor(extract(epoch",
-      queue("lets none starve")
-    ]
-  ],
-  "src/services/queue/CoreBusy.ts": [
-    [
-      "a core without room gets more runs than it has taken",
-      "if (!isFitting) return undefined",
-      "",
-      integration("Queue.test.ts", "of 4 is kept at 4")
-    ],
-    [
-      "a core without room is probed each second",
-      "2 ** refusals",
-      "1",
-      unit("services/queue/CoreBusy.test.ts")
-    ],
-    [
-      "a Retry-After of a day holds the queue for a day",
-      "Duration.min(retryAfter ?? Duration.zero, longestRetryAfter)",
-      "retryAfter ?? Duration.zero",
-      unit("services/queue/CoreBusy.test.ts")
+      store("lets none starve")
     ]
   ],
   "src/services/store/tasks/TaskWritesSql.ts": [
@@ -383,11 +362,31 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       unit("services/actors/SilentRuns.test.ts")
     ]
   ],
+  "src/services/queue/CoreBusy.ts": [
+    [
+      "a core without room gets more runs than it has taken",
+      "if (!isFitting) return undefined",
+      "",
+      slow("Queue.test.ts", "of 4 is kept at 4")
+    ],
+    [
+      "a core without room is probed each second",
+      "2 ** refusals",
+      "1",
+      unit("services/queue/CoreBusy.test.ts")
+    ],
+    [
+      "a Retry-After of a day holds the queue for a day",
+      "Duration.min(retryAfter ?? Duration.zero, longestRetryAfter)",
+      "retryAfter ?? Duration.zero",
+      unit("services/queue/CoreBusy.test.ts")
+    ]
+  ],
   "src/services/actors/Admissions.ts": [
     [
       "an admission spins on rows that are locked",
-      "heads.length === 0 ? retryPause : Duration.zero",
-      "Duration.zero",
+      "if (heads.length === 0) return retryPause",
+      "if (heads.length === 0) return Duration.zero",
       unit("services/actors/Admissions.test.ts")
     ]
   ],
@@ -544,7 +543,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a node that stops cuts the requests that it carries out",
       "gracefulShutdownTimeout: Duration.seconds(15),",
       "gracefulShutdownTimeout: Duration.zero,",
-      integration("Restart.test.ts", "finishes requests")
+      slow("Restart.test.ts", "finishes requests")
     ]
   ],
   "src/runtime/postgres/Database.ts": [

@@ -52,12 +52,7 @@ const allowed: Readonly<Record<string, { readonly names: ReadonlyArray<string>; 
     names: ["OPERATOR_READ_TOKENS"],
     reason: "the document says who may read the metrics"
   },
-  "http/handlers/Authorization.ts": { names: ["OPERATOR_READ_TOKENS"], reason: "a refusal says which token to send" },
-  "http/contract/UsageApi.ts": { names: ["/api/usage"], reason: "the package of the clients has the contract" },
-  "http/contract/rpc/RpcUsage.ts": {
-    names: ["/api/usage", "Tasks.usage"],
-    reason: "the package of the clients has the contract"
-  }
+  "http/handlers/Authorization.ts": { names: ["OPERATOR_READ_TOKENS"], reason: "a refusal says which token to send" }
 }
 
 describe("the core", () => {

@@ -152,7 +152,8 @@ const ofAst = (ast: SchemaAST.AST): Shape => {
     case "Objects": {
       const [index] = ast.indexSignatures
       const fields = ast.propertySignatures.map(({ name, type }) => [String(name), ofAst(type)] as const)
-      return index === undefined ? object(Object.fromEntries(fields)) : record(ofAst(index.type))
+      // Of an object that has fields and any others, the fields are wanted.
+      return index === undefined || fields.length > 0 ? object(Object.fromEntries(fields)) : record(ofAst(index.type))
     }
     case "Arrays": {
       const items = [...ast.elements, ...ast.rest].map(ofAst)

@@ -2,18 +2,7 @@
 export { outputText } from "../../domain/Turn.ts"
 export * from "./promise/ApiErrors.ts"
 export type { FileContent, FilesResource, StoredFile, UploadOptions } from "./promise/FilesResource.ts"
-export type {
-  CreateSchedule,
-  ListSchedulesOptions,
-  PageOf,
-  PageOptions,
-  PreviewSchedule,
-  Schedule,
-  ScheduleRun,
-  SchedulesResource,
-  ScheduleState,
-  UpdateSchedule
-} from "./promise/SchedulesResource.ts"
+export type * from "./promise/resources.ts"
 export type { TaskPage, TaskPages } from "./promise/TaskPages.ts"
 export { TaskServiceClient } from "./promise/TaskServiceClient.ts"
 export {
@@ -27,11 +16,3 @@ export {
 export type { ToolContext, ToolDefinition, ToolFunction, Tools } from "./promise/Tools.ts"
 export type { CallOptions, ClientOptions, Retry } from "./promise/Transport.ts"
 export type * from "./promise/Types.ts"
-export type {
-  Usage,
-  UsageBucket,
-  UsageOptions,
-  UsageResource,
-  UsageStep,
-  UsageTotals
-} from "./promise/UsageResource.ts"

@@ -12,7 +12,6 @@ import { Api } from "../contract/Api.ts"
 import { Conflict, Forbidden, NotFound, Unauthorized } from "../contract/Errors.ts"
 import type { UploadedFileView } from "../contract/FileSchemas.ts"
 import { TaskEventView, type TaskView, TextEventView, type WatchedEventView } from "../contract/TaskSchemas.ts"
-import { UsageApi } from "../contract/UsageApi.ts"
 import { LiveText } from "./promise/LiveText.ts"
 import { textChanges } from "./promise/TextChanges.ts"
 import { randomId } from "./promise/Transport.ts"
@@ -42,15 +41,10 @@ const waitSeconds = 25
 const retrySchedule = Schedule.jittered(Backoff.schedule("500 millis", "8 seconds"))
 const reconnectSchedule = Schedule.jittered(Backoff.schedule("1 second", "30 seconds"))
 
-/** Whether the service accepts an `Idempotency-Key` on this request, so that a retry is safe. */
-const isIdempotent = ({ method, url }: HttpClientRequest.HttpClientRequest) =>
-  method === "POST" &&
-  /\/api\/(tasks(\/[^/]+\/(tool-results|cancel|stop|rerun))?|schedules(\/[^/]+\/trigger)?)$/.test(url)
-
 const messageOf = (error: unknown): string =>
   Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
 
-/** Sends the token, adds an `Idempotency-Key` where the service accepts one, and retries. */
+/** Sends the token and retries. A POST has an `Idempotency-Key`, so that it takes effect once; the service ignores it where it needs none. */
 export const makeHttp = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions) {
   return (yield* HttpClient.HttpClient).pipe(
     HttpClient.mapRequest(HttpClientRequest.prependUrl(baseUrl)),
@@ -58,7 +52,7 @@ export const makeHttp = Effect.fnUntraced(function*({ baseUrl, token }: TaskServ
       Effect.map(token, (value) => HttpClientRequest.bearerToken(request, value))
     ),
     HttpClient.mapRequestEffect((request) =>
-      isIdempotent(request) && request.headers["idempotency-key"] === undefined
+      request.method === "POST" && request.headers["idempotency-key"] === undefined
         ? Effect.sync(() => HttpClientRequest.setHeader(request, "idempotency-key", randomId()))
         : Effect.succeed(request)
     ),
@@ -151,14 +145,6 @@ const connectWith = <E, R>(http: HttpClient.HttpClient, get: (uuid: string) => E
     const isLast = response.status === 204
     return { isOver: isLast && isTerminal(task.status), events: isLast ? Stream.empty : eventsOf(response) }
   })
-
-const makeUsage = Effect.fnUntraced(function*(httpClient: HttpClient.HttpClient) {
-  const { usage } = yield* HttpApiClient.makeWith(UsageApi, { httpClient })
-  return {
-    /** The consumption of the caller's tasks, by period and group. */
-    get: (query: Parameters<typeof usage.read>[0]["query"] = {}) => usage.read({ query })
-  }
-})
 
 const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   const http = yield* makeHttp(options)
@@ -260,8 +246,7 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
 
   return {
     files: { ...files, url },
-    tasks: { ...tasks, get, list, waitFor, run, events, text },
-    usage: yield* makeUsage(http)
+    tasks: { ...tasks, get, list, waitFor, run, events, text }
   }
 })
 

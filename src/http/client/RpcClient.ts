@@ -6,7 +6,6 @@ import { Socket } from "effect/socket"
 import * as Backoff from "../../domain/Backoff.ts"
 import { isTerminal } from "../../domain/Task.ts"
 import { InternalRpc, path } from "../contract/rpc/Rpc.ts"
-import { UsageRpc } from "../contract/rpc/RpcUsage.ts"
 
 export interface RpcOptions {
   /** Base URL of the service, as in `http://127.0.0.1:3000`. */
@@ -15,8 +14,8 @@ export interface RpcOptions {
   readonly token: Redacted.Redacted
 }
 
-/** The calls of the core, and that of usage, which an extension handles. */
-export const make = RpcClient.make(InternalRpc.merge(UsageRpc))
+/** The calls of the core. A client of the calls of an extension is made of its group, such as `SchedulesRpc`. */
+export const make = RpcClient.make(InternalRpc)
 export type InternalClient = Effect.Success<typeof make>
 
 const reconnectSchedule = Schedule.jittered(Backoff.schedule("200 millis", "5 seconds"))

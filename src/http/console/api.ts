@@ -2,8 +2,10 @@
 import { signal } from "@preact/signals"
 import { fromResponse } from "../client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../client/promise/TaskServiceClient.ts"
-import type { Task, TaskPageBody, TaskStatus } from "../client/promise/Types.ts"
+import type { Task } from "../client/promise/Types.ts"
 import { config } from "./config.ts"
+import type { ConsoleExtension } from "./ConsoleExtension.ts"
+import * as all from "./extensions.ts"
 import { renewed, session } from "./session.ts"
 
 /** Milliseconds of one attempt. */
@@ -58,7 +60,8 @@ export const readTask = async (
   etag: string | null,
   signal: AbortSignal
 ): Promise<TaskVersion | undefined> => {
-  const include = `waiting_on,request,metadata${config.value.usage ? ",usage" : ""}`
+  const added = served().flatMap(({ ofTask }) => ofTask?.include ?? [])
+  const include = ["waiting_on", "request", "metadata", ...added].join(",")
   const response = await fetchAsUser(`/api/tasks/${encodeURIComponent(uuid)}?include=${include}`, {
     headers: { accept: "application/json", ...(etag === null ? {} : { "if-none-match": etag }) },
     signal
@@ -68,19 +71,10 @@ export const readTask = async (
   return { task: await response.json(), etag: response.headers.get("etag") }
 }
 
-/** The statuses of the newest tasks of a schedule, by their ids. */
-export const readStatuses = async (schedule: string, signal: AbortSignal): Promise<ReadonlyMap<string, TaskStatus>> => {
-  const response = await fetchAsUser(`/api/tasks?${new URLSearchParams({ schedule, per_page: "100" })}`, { signal })
-  if (!response.ok) throw fromResponse(response.status, await response.text(), response.headers)
-  const { data }: TaskPageBody = await response.json()
-  return new Map(data.map(({ status, uuid }) => [uuid, status]))
-}
+/** What extensions add, whether or not the service has them. */
+export const extensions = Object.entries<ConsoleExtension>(all).map(([name, extension]) => ({ name, ...extension }))
 
-/** That of costs; empty until it is known. */
-export const currency = signal("")
+export const isServed = (name: string) => config.value.extensions.includes(name)
 
-export const loadCurrency = async () => {
-  if (currency.value !== "") return
-  const { meta } = await client.usage.get({ step: "total" }).catch(() => ({ meta: undefined }))
-  currency.value = meta?.currency ?? ""
-}
+/** What the extensions of the service add. */
+export const served = () => extensions.filter(({ name }) => isServed(name))

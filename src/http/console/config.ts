@@ -5,12 +5,8 @@ export interface ConsoleConfig {
   readonly version: string
   readonly audiences: ReadonlyArray<"users" | "operators">
   readonly dev_login: boolean
-  /** Whether the service has schedules. */
-  readonly schedules: boolean
-  /** Whether the service has webhook endpoints. */
-  readonly endpoints: boolean
-  /** Whether the service counts usage. */
-  readonly usage: boolean
+  /** The names of the extensions that the service has. */
+  readonly extensions: ReadonlyArray<string>
   /** Origins whose images a click shows. */
   readonly image_origins?: ReadonlyArray<string>
   readonly limits: {
@@ -24,9 +20,7 @@ export const config = signal<ConsoleConfig>({
   version: "",
   audiences: [],
   dev_login: false,
-  schedules: false,
-  endpoints: false,
-  usage: false,
+  extensions: [],
   limits: { max_active_tasks: 0, file_bytes: 0, formats: [] }
 })
 

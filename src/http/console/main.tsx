@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals"
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
 import { useAction } from "./actions.ts"
+import { extensions, isServed } from "./api.ts"
 import * as clock from "./clock.ts"
 import { Layout, OperatorLayout } from "./components/Layout.tsx"
 import { type Part, Shown } from "./components/Parts.tsx"
@@ -23,12 +24,7 @@ const loadTasks = () => import("./screens/task/screens.tsx")
 const parts: ReadonlyArray<Part> = [
   { paths: /^\/(?:login|tasks)$/, screens: [[/^/, () => <TaskList />]] },
   { paths: /^\/(?:inbox|new|tasks)/, load: loadTasks },
-  {
-    paths: /^\/schedules/,
-    load: () => import("./screens/scheduleScreens.tsx"),
-    isServed: () => config.value.schedules
-  },
-  { paths: /^\/usage/, load: () => import("./screens/Usage.tsx"), isServed: () => config.value.usage },
+  ...extensions.map(({ load, name, paths }) => ({ paths, load, isServed: () => isServed(name) })),
   { paths: /^\/ops/, load: () => import("./screens/ops/screens.tsx") }
 ]
 

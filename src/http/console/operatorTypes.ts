@@ -192,6 +192,7 @@ export interface Queue extends QueueNumbers {
   readonly runs: number | null
   readonly runs_per_assistant: number | null
   readonly core_busy_since: string | null
+  readonly core_unreachable: Stuck["core_unreachable"]
   readonly assistants: ReadonlyArray<
     QueueNumbers & {
       readonly assistant_id: number

@@ -57,7 +57,8 @@ export const publicName = (ref: string) =>
 
 /** Objects stay open because fields may be added. The bounds of safe integers carry no information. */
 const isNoise = (key: string, value: unknown) =>
-  (key === "additionalProperties" && value === false) || key === "x-effect-stream" ||
+  (key === "additionalProperties" && (value === false || (isNode(value) && Object.keys(value).length === 0))) ||
+  key === "x-effect-stream" ||
   (key === "minimum" && value === Number.MIN_SAFE_INTEGER) || (key === "maximum" && value === Number.MAX_SAFE_INTEGER)
 
 const clean = (value: unknown): unknown => {

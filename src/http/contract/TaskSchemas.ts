@@ -1,7 +1,7 @@
 /** Public schemas of tasks, their events and their webhook deliveries. */
 import { Schema } from "effect"
 import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
-import { JsonObject, opaqueObject } from "../../domain/json/OpaqueJson.ts"
+import { JsonObject, JsonValue, opaqueObject } from "../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { InputItem, RunRequest } from "../../domain/TaskRequest.ts"
@@ -30,8 +30,10 @@ const summary = {
   error: Schema.NullOr(Schema.String).annotate({
     description: "Human-readable reason when failed; when canceled, the `reason` if one was given."
   }),
-  created_at: Moment,
-  completed_at: Schema.NullOr(Moment).annotate({ description: "Moment of the transition to a final status." }),
+  created_at: Moment.annotateKey({ description: "Moment of the creation." }),
+  completed_at: Schema.NullOr(Moment).annotate({
+    description: "Moment of the transition to a final status; null before."
+  }),
   pending_tool_calls: Schema.optionalKey(Schema.Array(ToolCall)).annotate({
     description: "Present only while the status is interrupted: the client tool calls that need results."
   })
@@ -50,17 +52,17 @@ export const WaitingOnView = Schema.Struct({
   for: Schema.Literals(["acceptance", "result", "tool_results", "room"]).annotate({
     description: "What the party has to provide."
   }),
-  position: Schema.optionalKey(Count).annotateKey({
+  position: Schema.NullOr(Count).annotate({
     description:
-      `Present only with \`queue\`: the place in the queue, 1 for the next run. An estimate; ${maxPosition} means at least so many.`
+      `With \`queue\` the place in the queue, 1 for the next run. An estimate; ${maxPosition} means at least so many. Otherwise null.`
   }),
   until: Moment.annotateKey({ description: "Deadline; the task fails when it passes." }),
-  silent_since: Schema.optionalKey(Moment).annotateKey({
+  silent_since: Schema.NullOr(Moment).annotate({
     description:
-      "Present only while the core reports nothing of the run and it was handed over again: the last sign of life."
+      "The last sign of life, while the core reports nothing of the run and it was handed over again; otherwise null."
   }),
-  hand_overs: Schema.optionalKey(Schema.Int).annotateKey({
-    description: "Present with `silent_since`: how often the run was handed over again since then."
+  hand_overs: Schema.NullOr(Count).annotate({
+    description: "With `silent_since`, how often the run was handed over again since then; otherwise null."
   })
 }).annotate({
   identifier: "WaitingOn",
@@ -94,16 +96,16 @@ const AskedTaskView = Schema.Struct({
   turns: Schema.Array(JsonObject).annotate({
     description: "The conversation, earlier turns replaced by their messages."
   }),
-  continues: Schema.optionalKey(Schema.String).annotate({
-    description: "The task whose messages come in front of `turns`, behind instructions. Absent without one."
+  continues: Schema.NullOr(Schema.String).annotate({
+    description: "The task whose messages come in front of `turns`, behind instructions; null without one."
   }),
   client_tools: Schema.Array(JsonObject).annotate({ description: "The client tools, in one form." }),
   llm_model_id: RunRequest.fields.llm_model_id.annotate({ description: "The LLM configuration." }),
   image_generator_id: RunRequest.fields.image_generator_id.annotate({
     description: "The image generator configuration."
   }),
-  options: Schema.optionalKey(JsonObject).annotateKey({
-    description: "What a client of another protocol asked of the model. Absent without it."
+  options: Schema.NullOr(JsonObject).annotate({
+    description: "What a client of another protocol asked of the model; null without it."
   }),
   max_execution_time: Count.annotate({ description: "The limit in seconds." }),
   priority: Count.annotate({ description: "The place in the queue while the core has no room: 0 to 9, 5 usually." }),
@@ -115,24 +117,7 @@ const AskedTaskView = Schema.Struct({
     `The request of a task, without secrets. Requests of more than ${Limits.keptRequestBytes} bytes are not kept.`
 })
 
-/** Tokens of a task or of a period. */
-export const tokenCounts = {
-  input_tokens: Count.annotate({ description: "Tokens that models read, cached ones included." }),
-  output_tokens: Count.annotate({ description: "Tokens that models wrote, reasoning included." }),
-  total_tokens: Count.annotate({ description: "Input and output, as the core added them." }),
-  cached_input_tokens: Count.annotate({ description: "The part of the input that the provider had cached." }),
-  reasoning_tokens: Count.annotate({ description: "The part of the output that is reasoning." })
-}
-
-const TaskUsageView = Schema.Struct({
-  ...tokenCounts,
-  active_seconds: Count.annotate({ description: "Time in `processing`, without waiting." }),
-  cost: Schema.NullOr(Schema.String).annotate({ description: "Plain decimal; null when nothing has a price." }),
-  source: Schema.Literals(["reported", "none"]).annotate({ description: "`none`: the core reported no usage." }),
-  is_final: Schema.Boolean.annotate({ description: "Whether the task has ended." })
-}).annotate({ identifier: "TaskUsage", description: "What a task consumed, as the core reported it." })
-
-export const TaskView = Schema.Struct({
+const Task = Schema.Struct({
   ...summary,
   turn: Schema.NullOr(opaqueObject<Turn>("Turn")).annotate({
     description: "The result when completed. Before that, and in a failed task, it may have partial output."
@@ -143,11 +128,14 @@ export const TaskView = Schema.Struct({
   ...included,
   request: Schema.optionalKey(Schema.NullOr(AskedTaskView)).annotate({
     description: "Present only with `?include=request`: the request. Null when it is not kept."
-  }),
-  usage: Schema.optionalKey(Schema.NullOr(TaskUsageView)).annotate({
-    description: "Present only with `?include=usage`: null until an interrupt or the end of the task."
   })
-}).annotate({ identifier: "Task", description: "A task. A webhook carries the same object." })
+})
+
+/** A task keeps the fields that extensions add to it. Their clients decode them: no type here has them. */
+export const TaskView = Schema.StructWithRest(Task, [Schema.Record(Schema.String, JsonValue)]).annotate({
+  identifier: "Task",
+  description: "A task. A webhook carries the same object."
+}) as unknown as typeof Task
 
 export const TaskEventView = Schema.Struct({
   uuid: Uuid,
@@ -191,8 +179,9 @@ const DeliveryAttempt = Schema.Struct({
   }),
   response_status: Schema.NullOr(Count).annotate({ description: "HTTP status of the response; null without one." }),
   error: Schema.NullOr(AttemptError).annotate({ description: "Class of the failure; null after a success." }),
-  hint: Schema.optionalKey(Schema.String).annotate({
-    description: "What helps, where the status says it: a receiver that answers 413 has to take larger bodies."
+  hint: Schema.NullOr(Schema.String).annotate({
+    description:
+      "What helps, where the status says it: a receiver that answers 413 has to take larger bodies; otherwise null."
   })
 }).annotate({ identifier: "DeliveryAttempt", description: "One POST to the callback URL." })
 

@@ -33,7 +33,7 @@ const delivery = {
   created_at: completedAt,
   next_attempt_at: null,
   attempts: [
-    { number: 1, started_at: completedAt, duration_ms: 84, response_status: 200, error: null }
+    { number: 1, started_at: completedAt, duration_ms: 84, response_status: 200, error: null, hint: null }
   ]
 }
 
@@ -64,6 +64,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
     })
   ),
   HttpApiEndpoint.get("list", "/api/tasks", {
+    // Also pairs of metadata, and the parameters of extensions.
     query: Schema.StructWithRest(
       Schema.Struct({
         status: Schema.optionalKey(values),
@@ -75,7 +76,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
         from: Schema.optionalKey(values),
         to: Schema.optionalKey(values)
       }),
-      [Schema.Record(Schema.TemplateLiteral(["metadata[", Schema.String, "]"]), values)]
+      [Schema.Record(Schema.String, values)]
     ),
     success: Tasks.TaskPageView,
     error: Errors.ValidationFailed

@@ -49,7 +49,7 @@ const delivery = {
   state: "delivered",
   created_at: completedAt,
   next_attempt_at: null,
-  attempts: [attempt],
+  attempts: [{ ...attempt, hint: null }],
   type: "task.completed",
   task_uuid: uuid,
   dropped: null

@@ -17,17 +17,14 @@ export const view = (delivery: Delivery) => ({
   state: delivery.state,
   created_at: format(delivery.createdAt),
   next_attempt_at: formatOrNull(delivery.nextAttemptAt),
-  attempts: delivery.attempts.map(({ duration, error, number, responseStatus, startedAt }) => {
-    const hint = hintOf(responseStatus)
-    return {
-      number,
-      started_at: format(startedAt),
-      duration_ms: duration,
-      response_status: responseStatus,
-      error,
-      ...(hint === undefined ? {} : { hint })
-    }
-  })
+  attempts: delivery.attempts.map(({ duration, error, number, responseStatus, startedAt }) => ({
+    number,
+    started_at: format(startedAt),
+    duration_ms: duration,
+    response_status: responseStatus,
+    error,
+    hint: hintOf(responseStatus) ?? null
+  }))
 })
 
 export const make = Effect.gen(function*() {

@@ -244,23 +244,20 @@ const layerList = TasksRpc.toLayerHandler(
   "Tasks.list",
   Effect.gen(function*() {
     const listOf = yield* makeList
-    return Effect.fnUntraced(
-      function*({ assistant_id, from, include, metadata = {}, page, per_page, q, status, sub, to }) {
-        const { sub: owner } = yield* RpcRequests.principal(sub)
-        const query = yield* Effect.fromResult(decodeListQuery({
-          ...Record.mapKeys(metadata, (key) => `metadata[${key}]`),
-          include,
-          status,
-          q,
-          from,
-          to,
-          assistant_id: assistant_id === undefined ? undefined : String(assistant_id),
-          page: page === undefined ? undefined : String(page),
-          per_page: per_page === undefined ? undefined : String(per_page)
-        })).pipe(Effect.mapError(asInvalidRequest))
-        return OpaqueJson.toValue<typeof TaskPageView.Type>(yield* refuseOutage(listOf(owner, query)))
-      }
-    )
+    const links = yield* TaskLinks
+    return Effect.fnUntraced(function*({ include, metadata = {}, page, per_page, q, status, sub, ...others }) {
+      const { sub: owner } = yield* RpcRequests.principal(sub)
+      const query = yield* Effect.fromResult(decodeListQuery({
+        ...Record.map(others, (value) => typeof value === "string" ? value : JSON.stringify(value)),
+        ...Record.mapKeys(metadata, (key) => `metadata[${key}]`),
+        include,
+        status,
+        q,
+        page: page === undefined ? undefined : String(page),
+        per_page: per_page === undefined ? undefined : String(per_page)
+      }, links)).pipe(Effect.mapError(asInvalidRequest))
+      return OpaqueJson.toValue<typeof TaskPageView.Type>(yield* refuseOutage(listOf(owner, query)))
+    })
   })
 )
 

@@ -126,7 +126,7 @@ const delivery = {
   state: "failed",
   created_at: at,
   next_attempt_at: null,
-  attempts: [{ number: 1, started_at: at, duration_ms: 15_000, response_status: null, error: "timed_out" }]
+  attempts: [{ number: 1, started_at: at, duration_ms: 15_000, response_status: null, error: "timed_out", hint: null }]
 }
 const runId = "019ac5d2-8001-7b10-a5f3-90b1c2d3e4f5"
 const node = {
@@ -229,7 +229,7 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
         created_at: at,
         progress_at: at,
         idle_ms: 1_260_000,
-        waiting_on: { party: "core", for: "result", until: at }
+        waiting_on: { party: "core", for: "result", position: null, until: at, silent_since: null, hand_overs: null }
       }],
       total: 1,
       before: at,
@@ -272,6 +272,7 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       runs: 256,
       runs_per_assistant: null,
       core_busy_since: null,
+      core_unreachable: null,
       running: 256,
       waiting: 12,
       oldest_waiting_since: at,

@@ -204,6 +204,11 @@ export const DurationsView = Schema.Struct({
   complete: described(Schema.Boolean, "False when only the newest 5,000 tasks of the range were measured.")
 }).annotate({ identifier: "Durations", description: "How long tasks wait and run, by assistant." })
 
+export const UnreachableView = Schema.NullOr(Schema.Struct({
+  since: moment("The first call or connection without an answer."),
+  reason: text("Why the last one failed.")
+}))
+
 export const StuckView = Schema.Struct({
   data: described(
     Schema.Array(Schema.Struct({
@@ -223,10 +228,7 @@ export const StuckView = Schema.Struct({
   total: count("Stuck tasks, also those beyond `limit`."),
   before: moment("Listed are runs of which nothing was heard since then."),
   core_unreachable: described(
-    Schema.NullOr(Schema.Struct({
-      since: moment("The first call or connection without an answer."),
-      reason: text("Why the last one failed.")
-    })),
+    UnreachableView,
     "While the node that answers cannot reach the core: runs without a sign of life since then are listed immediately. Otherwise null."
   ),
   complete: described(Schema.Boolean, "False when only the oldest 20,000 live tasks were examined.")
@@ -370,3 +372,14 @@ export const WantedView = Schema.Struct({
   instance: text("The node."),
   wanted: described(Schema.Literals(["drained", "taken_in"]), "What it was asked to be.")
 }).annotate({ identifier: "WantedNode", description: "The node was asked." })
+
+/** What `include=ended_by` adds to a task: users do not learn the names of operators. */
+export const TaskEndedByView = Schema.NullOr(
+  Schema.Struct({
+    by: Schema.String.annotate({
+      description:
+        "The `user`, an `operator`, a call of another service (`rpc`), the `core`, or what passed: `time_limit`, `acceptance_timeout`, `revocation`."
+    }),
+    at: Moment
+  }).annotate({ identifier: "TaskEndedBy", description: "Who or what ended a task." })
+).annotate({ description: "who or what ended the task; null while it has not ended." })

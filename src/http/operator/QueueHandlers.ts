@@ -2,7 +2,9 @@
 import { Effect, identity, Predicate } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { format, formatOrNull } from "../../domain/Timestamp.ts"
+import { CoreClient } from "../../services/core/CoreClient.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
+import { coreMaxAge } from "../../services/operator/Overview.ts"
 import { CoreBusy } from "../../services/queue/CoreBusy.ts"
 import { Settings } from "../../services/settings/Settings.ts"
 import { type AssistantQueue, RunQueue } from "../../services/store/queue/RunQueue.ts"
@@ -10,6 +12,7 @@ import { invalid } from "../contract/Errors.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
 import { audited, logged } from "../OperatorRoutes.ts"
+import { unreachable } from "./OperatorViews.ts"
 import { ChangeAssistantBody } from "./QueueSchemas.ts"
 
 const changeAssistant = kind(ChangeAssistantBody, { to: identity })
@@ -24,6 +27,7 @@ const idOf = (text: string) => {
 export const make = Effect.gen(function*() {
   const queue = yield* RunQueue
   const busy = yield* CoreBusy
+  const core = yield* CoreClient
   const backend = yield* AssistantBackend
   const settings = yield* Settings
   const { read } = yield* BodyReader
@@ -46,6 +50,7 @@ export const make = Effect.gen(function*() {
         runs: settings.coreRuns ?? null,
         runs_per_assistant: settings.coreRunsPerAssistant ?? null,
         core_busy_since: since === undefined ? null : format(since),
+        core_unreachable: unreachable(yield* core.unreachable(coreMaxAge)),
         running,
         waiting,
         oldest_waiting_since: formatOrNull(oldestWaitingSince),

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { absentOr } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { Count, Moment } from "../contract/TaskSchemas.ts"
+import { UnreachableView } from "./OperatorSchemas.ts"
 
 const described = <S extends Schema.Top>(schema: S, description: string) => schema.annotateKey({ description })
 const momentOrNull = (description: string) => described(Schema.NullOr(Moment), description)
@@ -28,6 +29,7 @@ export const QueueView = Schema.Struct({
   runs: described(Schema.NullOr(Count), "`CORE_RUNS`: the most runs that the core is given; null without a limit."),
   runs_per_assistant: described(Schema.NullOr(Count), "`CORE_RUNS_PER_ASSISTANT`; null without a limit."),
   core_busy_since: momentOrNull("Since when the core says to the node that answers that it has no room; else null."),
+  core_unreachable: described(UnreachableView, "While the node that answers cannot reach the core; else null."),
   ...numbers,
   assistants: described(
     Schema.Array(QueuedAssistantView),

@@ -8,7 +8,7 @@ import type { InternalFailure, InvalidRequest, RpcUnauthorized, Unavailable } fr
 import { Extensions } from "../ExtensionRoutes.ts"
 import { internalFailure } from "../handlers/rpc/RpcAuthorization.ts"
 import { headersOf } from "../handlers/rpc/RpcRequests.ts"
-import { type DecodedCall, withExtensions } from "./RpcCodecs.ts"
+import * as RpcCodecs from "./RpcCodecs.ts"
 import type { Call, Received } from "./RpcMessages.ts"
 
 type CallId = Call["id"]
@@ -25,7 +25,7 @@ export type Connection = Effect.Success<ReturnType<Connections["open"]>>
 interface Line {
   readonly write: (response: object) => Effect.Effect<void>
   readonly end: Effect.Effect<void>
-  readonly calls: Map<CallId, { readonly codec: DecodedCall["codec"]; readonly release: Effect.Effect<void> }>
+  readonly calls: Map<CallId, { readonly codec: RpcCodecs.DecodedCall["codec"]; readonly release: Effect.Effect<void> }>
 }
 
 export const spanPrefix = "rpc"
@@ -80,7 +80,8 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
   const lines = new Map<number, Line>()
   let opened = 0
 
-  const server = yield* RpcServer.makeNoSerialization(withExtensions(yield* Extensions), {
+  const { decode, group } = RpcCodecs.make(yield* Extensions)
+  const server = yield* RpcServer.makeNoSerialization(group, {
     // A defect in one call does not end the other calls of its connection.
     disableFatalDefects: true,
     disableTracing: !(yield* References.TracerEnabled),
@@ -123,7 +124,7 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
       inFlight: () => line.calls.size,
       fail: (call: CallId, error: InvalidRequest | Unavailable | RpcUnauthorized) => line.write(failed(call, error)),
       /** Begins a call; `release` runs once after its response or when the connection closes. */
-      begin: ({ caller, codec, id, ...call }: DecodedCall, release: Effect.Effect<void>) => {
+      begin: ({ caller, codec, id, ...call }: RpcCodecs.DecodedCall, release: Effect.Effect<void>) => {
         line.calls.set(id, { codec, release })
         return forward({ ...call, id: RpcMessage.RequestId(id), headers: headersOf(caller) })
       },
@@ -138,5 +139,5 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
     }
   })
 
-  return { open }
+  return { open, decode }
 })

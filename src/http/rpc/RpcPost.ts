@@ -22,7 +22,7 @@ import { codeOfStatus } from "../contract/ErrorCodes.ts"
 import { requirePlain } from "../handlers/body/BodyReader.ts"
 import * as SmallBodies from "../handlers/body/SmallBodies.ts"
 import type { Grants } from "../handlers/rpc/RpcAuthorization.ts"
-import * as RpcCodecs from "./RpcCodecs.ts"
+import type * as RpcCodecs from "./RpcCodecs.ts"
 import type { Connections } from "./RpcConnections.ts"
 import { busy, type RpcMemory } from "./RpcMemory.ts"
 import * as RpcMessages from "./RpcMessages.ts"
@@ -118,7 +118,7 @@ const respond = Effect.fnUntraced(function*(
   })
   const permits = yield* Semaphore.make(Limits.rpcConcurrency)
   const begin = Effect.fnUntraced(function*(call: RpcMessages.Call) {
-    const decoded = yield* Effect.result(RpcCodecs.decode(call, grants))
+    const decoded = yield* Effect.result(connections.decode(call, grants))
     if (Result.isFailure(decoded)) return yield* connection.fail(call.id, decoded.failure)
     if (decoded.success.codec.isStream) return yield* connection.begin(decoded.success, Effect.void)
     yield* permits.take(1)
@@ -147,7 +147,7 @@ const respondTo = Effect.fnUntraced(function*(
   const [call, ...others] = calls
   const decoded = call === undefined || others.length > 0
     ? undefined
-    : yield* Effect.result(RpcCodecs.decode(call, grants))
+    : yield* Effect.result(connections.decode(call, grants))
   return decoded !== undefined && Result.isSuccess(decoded) && !decoded.success.codec.isStream
     ? yield* respondOnce(connections, decoded.success)
     : yield* respond(connections, calls, grants)

@@ -5,7 +5,6 @@ import type { Socket } from "effect/socket"
 import * as Limits from "../../domain/Limits.ts"
 import { codeOfStatus } from "../contract/ErrorCodes.ts"
 import type { Grants } from "../handlers/rpc/RpcAuthorization.ts"
-import * as RpcCodecs from "./RpcCodecs.ts"
 import type { Connection, Connections } from "./RpcConnections.ts"
 import { busy, type RpcMemory } from "./RpcMemory.ts"
 import * as RpcMessages from "./RpcMessages.ts"
@@ -24,11 +23,16 @@ const tooManySockets = HttpServerResponse.jsonUnsafe(
 const isHandshakeError = (error: Socket.SocketError | HttpServerError.HttpServerError) =>
   HttpServerError.isHttpServerError(error) || error.reason._tag === "SocketOpenError"
 
-const receive = (connection: Connection, memory: RpcMemory, grants: Grants) =>
+const receive = (
+  { decode }: Connections,
+  connection: Connection,
+  memory: RpcMemory,
+  grants: Grants
+) =>
   Effect.fnUntraced(function*({ message, size }: RpcMessages.Received) {
     if (message._tag !== "Request") return yield* connection.control(message)
     if (connection.isInFlight(message.id)) return yield* connection.reportError("Each call needs an id of its own")
-    const decoded = yield* Effect.result(RpcCodecs.decode(message, grants))
+    const decoded = yield* Effect.result(decode(message, grants))
     if (Result.isFailure(decoded)) return yield* connection.fail(message.id, decoded.failure)
     // Refused instead of queued, because reading must continue: streams in flight need their acknowledgements.
     if (connection.inFlight() >= Limits.rpcCalls || !memory.reserve(size)) {
@@ -45,7 +49,7 @@ const serve = Effect.fnUntraced(function*(connections: Connections, memory: RpcM
     write: (line) => Effect.ignore(writer.write(line)),
     end: Effect.void
   })
-  const receiveMessage = receive(connection, memory, grants)
+  const receiveMessage = receive(connections, connection, memory, grants)
   const receiveFrame = (frame: string | Uint8Array) =>
     Effect.matchEffect(RpcMessages.parse(frame), {
       onSuccess: (received) => Effect.forEach(received, receiveMessage, { discard: true }),

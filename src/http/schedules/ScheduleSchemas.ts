@@ -162,3 +162,11 @@ export const RunPageView = Schema.Struct({
 export const PreviewView = Schema.Struct({
   data: Schema.Array(Moment).annotate({ description: "The moments in their order." })
 }).annotate({ identifier: "SchedulePreview", description: "The next moments of a rhythm." })
+
+/** What `include=schedule` adds to a task. */
+export const TaskScheduleView = Schema.NullOr(
+  Schema.Struct({
+    id: Uuid.annotate({ description: "Schedule identifier." }),
+    scheduled_for: Moment.annotateKey({ description: "The moment of the schedule." })
+  }).annotate({ identifier: "TaskSchedule", description: "The schedule that made a task." })
+).annotate({ description: "the schedule that made the task, and its moment; null without one." })

@@ -1,11 +1,11 @@
 /** Usage of all users, for operators. */
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { usageBuckets, usageKeys, usageOrders } from "../../domain/Usage.ts"
+import { usageBuckets, usageKeys, usageOrders } from "../../services/usage/Usage.ts"
 import { Forbidden, ServiceUnavailable, ValidationFailed } from "../contract/Errors.ts"
 import { operation, query } from "../contract/Operation.ts"
-import { counted, parametersOf, response } from "../contract/UsageApi.ts"
-import { UsageView } from "../contract/UsageSchemas.ts"
 import { OperatorAuthorization } from "../OperatorRoutes.ts"
+import { counted, parametersOf, response } from "./UsageApi.ts"
+import { UsageView } from "./UsageSchemas.ts"
 
 const path = "/internal/operator/usage"
 const ofUser = query("sub", "Only of this user.", { type: "string" })

@@ -8,11 +8,11 @@ import type { Parameters } from "../../services/usage/Usage.ts"
 import { UsageStore } from "../../services/usage/UsageStore.ts"
 import { invalid, type ServiceUnavailable, type ValidationFailed } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
-import { UsageApi } from "../contract/UsageApi.ts"
-import type { UsageView } from "../contract/UsageSchemas.ts"
 import { storeErrors } from "../handlers/ErrorResponses.ts"
 import { audited, logged, orUnavailable } from "../OperatorRoutes.ts"
 import { OperatorUsageApi } from "./OperatorUsageApi.ts"
+import { UsageApi } from "./UsageApi.ts"
+import type { UsageView } from "./UsageSchemas.ts"
 import * as Views from "./UsageViews.ts"
 
 /** Reads at a time, so that one user's do not keep others waiting. */

@@ -2,9 +2,9 @@
 import { Effect } from "effect"
 import { ValidationFailed } from "../contract/Errors.ts"
 import { Unavailable } from "../contract/rpc/RpcErrors.ts"
-import { UsageRpc } from "../contract/rpc/RpcUsage.ts"
 import * as RpcRequests from "../handlers/rpc/RpcRequests.ts"
 import { UsageReads } from "./UsageHandlers.ts"
+import { UsageRpc } from "./UsageRpc.ts"
 
 export const layer = UsageRpc.toLayer(
   Effect.map(UsageReads, ({ read }) =>

@@ -14,8 +14,8 @@ import {
 } from "../../services/usage/Usage.ts"
 import { UsageStore } from "../../services/usage/UsageStore.ts"
 import { invalid } from "../contract/Errors.ts"
-import type { UsageView } from "../contract/UsageSchemas.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
+import type { UsageView } from "./UsageSchemas.ts"
 
 const amountsOf = (amounts: Amounts) => ({
   tasks: amounts.tasks,

@@ -4,7 +4,7 @@ import { Argument, CliError, Command, Flag } from "effect/cli"
 import { TaskStatus } from "../../domain/Task.ts"
 import { describeQueued } from "../../domain/WaitingOn.ts"
 import { isTerminal } from "../../http/client/promise/TasksResource.ts"
-import type { CreateTask, Task, TaskSummary } from "../../http/client/promise/Types.ts"
+import type { CreateTask, GetTaskQuery, ListTasksQuery, Task, TaskSummary } from "../../http/client/promise/Types.ts"
 import * as Flags from "./Flags.ts"
 import { boolean, optionalInt, optionalText, text, uuid } from "./Flags.ts"
 import * as Output from "./Output.ts"
@@ -25,6 +25,19 @@ const rowOf = (
   error ?? pending_tool_calls.map(({ name }) => `waits for ${name}`).join(", ")
 ]
 
+/** What `render` shows in words; whatever else was asked for is JSON. */
+const shown: ReadonlySet<string> = new Set<keyof Task>([
+  "uuid",
+  "status",
+  "created_at",
+  "completed_at",
+  "error",
+  "waiting_on",
+  "metadata",
+  "pending_tool_calls",
+  "turn"
+])
+
 const render = (task: Task, { age, fields, text }: Output.Output) => {
   const about = fields([
     ["Task", task.uuid],
@@ -32,8 +45,9 @@ const render = (task: Task, { age, fields, text }: Output.Output) => {
     ["Created", age(task.created_at)],
     ["Ended", task.completed_at === null ? null : age(task.completed_at)],
     ["Error", task.error],
-    ["Waits", task.waiting_on?.party === "queue" ? describeQueued(task.waiting_on.position) : null],
+    ["Waits", task.waiting_on?.party === "queue" ? describeQueued(task.waiting_on.position ?? 1) : null],
     ["Metadata", labelsOf(task.metadata) || null],
+    ...Object.entries(task).flatMap(([name, value]) => shown.has(name) ? [] : [[name, JSON.stringify(value)] as const]),
     ...(task.pending_tool_calls ?? []).map(({ arguments: args, id, name }) =>
       ["Waits for", `${id}: ${name}(${JSON.stringify(args)})`] as const
     )
@@ -170,13 +184,40 @@ const rerun = Command.make(
 
 const get = Command.make(
   "get",
-  { uuid },
-  ({ uuid }) =>
+  { uuid, include: optionalText("include", "What else to show, as in request,usage; the service names what it has") },
+  ({ include, uuid }) =>
     printResult(
-      call((client, signal) => client.tasks.get(uuid, { include: ["metadata", "waiting_on"], signal })),
+      call((client, signal) => {
+        const added = Option.match(include, { onNone: () => [], onSome: (names) => names.split(",") })
+        // The service refuses what is none of its names.
+        const names = ["metadata", "waiting_on", ...added] as NonNullable<GetTaskQuery["include"]>
+        return client.tasks.get(uuid, { include: names, signal })
+      }),
       render
     )
-).pipe(described("Show a task", "get $UUID"))
+).pipe(described("Show a task", "get $UUID --include request"))
+
+/** Prints the tasks of a list, at most `limit`. */
+export const printTasks = Effect.fnUntraced(function*(
+  limit: number,
+  query: Omit<ListTasksQuery, "page" | "per_page" | "include">
+) {
+  const { tasks } = yield* connect
+  const isFiltered = Object.keys(query.metadata ?? {}).length > 0
+  const all = tasks.list({
+    per_page: Math.min(100, limit),
+    ...(isFiltered ? { include: ["metadata"] } : {}),
+    ...query
+  })
+  const found = yield* Stream.fromAsyncIterable(all, asFailure).pipe(Stream.take(limit), Stream.runCollect)
+  const header = ["TASK", "STATUS", "CREATED", ...(isFiltered ? ["METADATA"] : []), "DETAILS"]
+  yield* print(found, (tasks, output) => output.table(header, tasks.map((task) => rowOf(task, output)), "No tasks."))
+})
+
+export const limit = Flags.int("limit", "Maximum number of tasks", 25).pipe(
+  Flag.withAlias("n"),
+  Flag.filter((limit) => limit >= 1, () => "an integer of at least 1")
+)
 
 const list = Command.make("list", {
   status: text("status", `Only tasks with this status: ${TaskStatus.literals.join(", ")}; repeatable`).pipe(
@@ -192,23 +233,13 @@ const list = Command.make("list", {
     ))
   ),
   metadata: Flags.metadata("Only tasks with this label"),
-  limit: Flags.int("limit", "Maximum number of tasks", 25).pipe(
-    Flag.withAlias("n"),
-    Flag.filter((limit) => limit >= 1, () => "an integer of at least 1")
-  )
-}, ({ limit, metadata, status }) =>
-  Effect.gen(function*() {
-    const { tasks } = yield* connect
-    const isFiltered = Object.keys(metadata).length > 0
-    const all = tasks.list({
-      per_page: Math.min(100, limit),
-      metadata,
-      ...(isFiltered ? { include: ["metadata"] } : {}),
-      ...(status.length === 0 ? {} : { status: status.flat() })
-    })
-    const found = yield* Stream.fromAsyncIterable(all, asFailure).pipe(Stream.take(limit), Stream.runCollect)
-    const header = ["TASK", "STATUS", "CREATED", ...(isFiltered ? ["METADATA"] : []), "DETAILS"]
-    yield* print(found, (tasks, output) => output.table(header, tasks.map((task) => rowOf(task, output)), "No tasks."))
+  q: optionalText("q", "Only tasks with this text in their id, metadata or excerpt"),
+  limit
+}, ({ limit, metadata, q, status }) =>
+  printTasks(limit, {
+    metadata,
+    q: Option.getOrUndefined(q),
+    status: status.flat()
   })).pipe(described("List tasks, newest first", "list --status interrupted -n 5"))
 
 const watch = Command.make("watch", { uuid }, ({ uuid }) => watchTask(uuid)).pipe(

@@ -18,7 +18,12 @@ import { TaskActors } from "./TaskActors.ts"
 
 /** Runs of one statement. */
 const batch = 128
-/** The pause while another node admits. */
+/**
+ * Of the first statement without a limit, doubled with each one: the core may have been busy before this node started, or still be, and
+ * refuses them.
+ */
+const firstBatch = 8
+/** The pause while another node admits, or the core answers. */
 const retryPause = Duration.millis(20)
 /** Between looks at what ends on other nodes. */
 const remotePause = Duration.millis(100)
@@ -46,13 +51,15 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   let floor: ReadonlyArray<number> = lowest
   let servedAt = lowest.map(fromMicros)
   let searchedWholeAt = -Infinity
+  let size = firstBatch
 
   const begin = (head: TaskHead) => ownership.isMine(head.uuid) ? actors.ensure(head) : changes.publish(head.uuid, head)
 
   /** Returns how long until the next one; undefined when another signal has to come first. */
   const admitOnce = Effect.gen(function*() {
     const at = yield* now
-    const most = Math.min(busy.room(at), batch)
+    const isTentative = !busy.isLimited && !busy.isBusy()
+    const most = Math.min(busy.room(at), isTentative ? size : batch)
     if (most <= 0) return undefined
     const millis = yield* monotonicMillis
     const isWhole = millis - searchedWholeAt >= wholeInterval
@@ -75,11 +82,16 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
         return retryPause
       case "more":
         // Those that it found are locked.
-        return heads.length === 0 ? retryPause : Duration.zero
+        if (heads.length === 0) return retryPause
+        if (!isTentative || size === batch) return Duration.zero
+        size *= 2
+        return retryPause
       case "empty":
+        size = firstBatch
         yield* busy.emptied(yield* now, version)
         return undefined
       case "full":
+        size = firstBatch
         return undefined
     }
   })

@@ -45,7 +45,7 @@ interface Facts {
   readonly origins: ReadonlyArray<OriginStats>
   /** Of the node that answers. */
   readonly coreUnreachable: Unreachable | undefined
-  readonly queue: Pick<QueueState, "running" | "waiting" | "oldestWaitingSince">
+  readonly queue: QueueState
   /** Since when the core says to the node that answers that it has no room. */
   readonly coreBusySince: Timestamp | undefined
   /** Runs without progress for `stuckAfter`. */
@@ -101,14 +101,19 @@ const unreachableMessage = ({ coreUnreachable, live: { counts } }: Facts) =>
     format(coreUnreachable.since)
   }: ${coreUnreachable.reason}. Tasks that wait for it: ${counts.pending + counts.processing}.`
 
-const busyMessage = ({ coreBusySince, queue: { waiting } }: Facts) =>
-  coreBusySince !== undefined
+/** Of a core that is gone nobody knows whether it has room. */
+const busyMessage = ({ coreBusySince, coreUnreachable, queue: { waiting } }: Facts) =>
+  coreBusySince !== undefined && coreUnreachable === undefined
   && `The core is busy since ${format(coreBusySince)}, ${waiting} wait. It has no room: give it more, or wait.`
 
-const longWaitMessage = ({ at, queue: { oldestWaitingSince: since, waiting } }: Facts) => {
+const longWaitMessage = ({ at, queue: { assistants, oldestWaitingSince: since, waiting } }: Facts) => {
   const seconds = since === null ? 0 : (at - since) / 1_000_000
+  const paused = assistants.filter(({ isPaused, waiting }) => isPaused && waiting > 0)
+  const ids = paused.slice(0, named).map(({ assistantId }) => assistantId).join(", ")
   return seconds > longWait
-    && `${waiting === 1 ? "A run waits" : `${waiting} runs wait`} for room, the oldest for ${inWords(seconds)}.`
+    && `${waiting === 1 ? "A run waits" : `${waiting} runs wait`} for room, the oldest for ${inWords(seconds)}.${
+      ids === "" ? "" : ` Paused: assistant ${ids}${paused.length > named ? " and others" : ""}.`
+    }`
 }
 
 const failureMessage = (recent: Recent) => {

@@ -2,13 +2,17 @@
 import { DateTime, Duration, Result, Schema } from "effect"
 import { isStorable } from "../../domain/Fields.ts"
 import { fromMicros, parse, plus, Timestamp } from "../../domain/Timestamp.ts"
-import {
-  usageBuckets,
-  usageGroups as maxGroups,
-  usageKeys as keys,
-  usageOrders as orders,
-  usageSteps as steps
-} from "../../domain/Usage.ts"
+
+/** Lengths of a bucket of usage, in UTC. */
+export const usageSteps = ["hour", "day", "month", "total"] as const
+/** By what buckets are grouped; users only ask for their own. */
+export const usageKeys = ["assistant", "model", "sub"] as const
+/** Keys of one query. */
+export const usageGroups = 2
+/** Orders of buckets: by period and then the largest first, or the largest of all periods first. */
+export const usageOrders = ["period", "tokens", "cost"] as const
+/** Buckets of one response. */
+export const usageBuckets = 10_000
 
 /** The numbers of a bucket. */
 export const Amounts = Schema.Struct({
@@ -58,9 +62,9 @@ export const TaskUsage = Schema.Struct({
 })
 export interface TaskUsage extends Schema.Schema.Type<typeof TaskUsage> {}
 
-export type Step = typeof steps[number]
-export type Key = typeof keys[number]
-export type Order = typeof orders[number]
+export type Step = typeof usageSteps[number]
+export type Key = typeof usageKeys[number]
+export type Order = typeof usageOrders[number]
 
 export interface UsageQuery {
   readonly from: Timestamp
@@ -138,7 +142,7 @@ const oneOf = <A extends string>(names: ReadonlyArray<A>) => (text: string): A |
 
 const listOf = <A extends string>(names: ReadonlyArray<A>) => (text: string): ReadonlyArray<A> | undefined => {
   const found = [...new Set(text.split(","))].map(oneOf(names))
-  return found.length <= maxGroups && found.every((name) => name !== undefined) ? found : undefined
+  return found.length <= usageGroups && found.every((name) => name !== undefined) ? found : undefined
 }
 
 const integerTo = (maximum: number) => (text: string) => {
@@ -167,19 +171,19 @@ export const decode = (
   now: Timestamp
 ): Result.Result<UsageQuery, Readonly<Errors>> => {
   const reader = new Reader(given)
-  const known = keys.filter((key) => sub === null || key !== "sub")
-  const step = reader.read("step", `one of ${steps.join(", ")}`, "day", oneOf(steps))
+  const known = usageKeys.filter((key) => sub === null || key !== "sub")
+  const step = reader.read("step", `one of ${usageSteps.join(", ")}`, "day", oneOf(usageSteps))
   const to = reader.read("to", moment, now, parse)
   const from = reader.read("from", moment, startOfMonth(fromMicros(to - 1)), parse)
-  const groupBy = reader.read("group_by", `at most ${maxGroups} of ${known.join(", ")}`, [], listOf(known))
+  const groupBy = reader.read("group_by", `at most ${usageGroups} of ${known.join(", ")}`, [], listOf(known))
   const assistantId = reader.read("assistant_id", "the id of an assistant", null, integerTo(Number.MAX_SAFE_INTEGER))
   const ofOperators = sub === null
     ? {
       sub: reader.read("sub", "a user", null, (text) => text.length <= 255 && isStorable(text) ? text : undefined),
-      order: reader.read("order", `one of ${orders.join(", ")}`, orders[0], oneOf(orders)),
+      order: reader.read("order", `one of ${usageOrders.join(", ")}`, usageOrders[0], oneOf(usageOrders)),
       limit: reader.read("limit", `an integer between 1 and ${limits.buckets}`, null, integerTo(limits.buckets))
     }
-    : { sub, order: orders[0], limit: null }
+    : { sub, order: usageOrders[0], limit: null }
   const { errors } = reader
   const problem = errors["to"] ?? errors["from"] ? undefined : problemOf(from, to, step)
   if (problem !== undefined) errors["from"] = [problem]

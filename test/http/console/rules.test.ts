@@ -5,22 +5,11 @@ import { duration, relative } from "../../../src/http/console/clock.ts"
 import { csvOf } from "../../../src/http/console/csv.ts"
 import { jsonIn, saidIn } from "../../../src/http/console/json.ts"
 import { linkOf } from "../../../src/http/console/links.ts"
-import { money } from "../../../src/http/console/money.ts"
 import { bodyOf, emptyForm, fieldErrors, formOf, nothingCarried } from "../../../src/http/console/newTask.ts"
 import { phasesOf } from "../../../src/http/console/phases.ts"
 import { linked, ownLabels, relatedTo } from "../../../src/http/console/related.ts"
 import { fieldsOf, keyOf, outputOf, skeletonOf, typedOf } from "../../../src/http/console/schemaForm.ts"
 import { boundedSchema } from "../../kit/console/UglyTasks.ts"
-
-describe("money", () => {
-  it("shows large costs to the cent, and two digits of small ones", () => {
-    const shown = ["3801.0684675", "54.3749425", "0.5", "0.0985", "0.003", "0.00025", "0.0000000000000001", "0", null]
-    assert.deepStrictEqual(
-      shown.map(money),
-      ["3,801.07", "54.37", "0.50", "0.099", "0.0030", "0.00025", "0.000000000000", "0.00", "–"]
-    )
-  })
-})
 
 describe("saidIn", () => {
   it("finds something in a turn of any shape", () => {
@@ -498,16 +487,18 @@ describe("bodyOf", () => {
       assistant_id: 7,
       input: [{ type: "text", text: "hello" }, file],
       turns: [{ role: "user", content: "before" }],
+      continues: null,
       client_tools: [{ type: "function", name: "look" }],
       llm_model_id: null,
       image_generator_id: 3,
+      options: null,
       max_execution_time: 60,
       priority: 4,
       callback_url: "https://a.example/",
       metadata: { project: "x", url: "https://shop.example" }
     } as const
     const { carried, form, items } = formOf(asked)
-    const { llm_model_id: _, ...rest } = asked
+    const { continues: _, llm_model_id: __, options: ___, ...rest } = asked
     assert.deepStrictEqual(bodyOf(form, items, undefined, carried), { body: rest })
     const { carried: odd, form: other } = formOf({ ...asked, metadata: { "a:b": "c\nd" } })
     assert.deepStrictEqual([odd.metadata, other.metadata], [{ "a:b": "c\nd" }, ""])

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
+import * as RpcCodecs from "../../../src/http/rpc/RpcCodecs.ts"
 import { RpcMemory } from "../../../src/http/rpc/RpcMemory.ts"
 import * as RpcPost from "../../../src/http/rpc/RpcPost.ts"
 
@@ -24,10 +25,13 @@ const connection = {
   finish: Effect.void
 }
 
+const { decode } = RpcCodecs.make([])
+
 describe("RpcPost", () => {
   it.effect("responds with an empty body when a connection ends without a line", () =>
     Effect.gen(function*() {
       const handle = yield* RpcPost.make({
+        decode,
         open: ({ end }) => Effect.succeed({ ...connection, begin: () => end })
       }, new RpcMemory())
       const response = HttpServerResponse.toWeb(yield* handle(requestOf(1), { has: () => true, name: "token-1" }))
@@ -41,6 +45,7 @@ describe("RpcPost", () => {
       Effect.gen(function*() {
         let send: (line: string) => Effect.Effect<unknown> = () => Effect.void
         const handle = yield* RpcPost.make({
+          decode,
           open: ({ write }) => {
             send = write
             return Effect.succeed(connection)
@@ -70,6 +75,7 @@ describe("RpcPost", () => {
     Effect.gen(function*() {
       const calls: Array<Fiber.Fiber<void>> = []
       const handle = yield* RpcPost.make({
+        decode,
         open: ({ write }) =>
           Effect.succeed({
             ...connection,

@@ -70,7 +70,7 @@ describe("/console", () => {
   it("describes itself in config.json", async () => {
     const response = await fetch(`${service.url}/console/config.json`)
     assertHeaders(response, "no-cache")
-    const { endpoints: _, limits, schedules: __, usage: ___, ...rest } = await response.json()
+    const { extensions: _, limits, ...rest } = await response.json()
     assert.deepStrictEqual(rest, { version: "0.1.0", audiences: ["users", "operators"], dev_login: false })
     assert.strictEqual(limits.max_active_tasks, 5)
     assert.strictEqual(limits.file_bytes, 1_024_000 * 1024)

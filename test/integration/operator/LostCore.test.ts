@@ -60,6 +60,26 @@ describe("a core that refuses connections", () => {
     assert.strictEqual((await complete(run)).status, 200)
   }, 60_000)
 
+  it("is named by the queue, where runs wait, instead of a core without room", async () => {
+    const { alerts, command, get, run, system } = await start()
+    system.core.onStart = () => 429
+    const { status } = await system.service.create(await mint("ann"), "waits")
+    assert.strictEqual(status, 201)
+    const ids = async () => (await alerts()).map(({ id }) => id)
+    await eventually(ids, (found) => found.includes("core_busy"))
+    assert.deepInclude((await get("/queue")).body, { waiting: 1, core_unreachable: null })
+    const port = Number(new URL(system.core.url).port)
+    await system.core.close()
+    const { body } = await eventually(() => get("/queue"), ({ body }) => body.core_unreachable !== null, 5000)
+    assert.include(body.core_unreachable.reason, "ECONNREFUSED")
+    assert.match((await command("queue", "list")).out, /^The core cannot be reached since .*ECONNREFUSED[^]*running/)
+    const found = await eventually(ids, (found) => found.includes("core_unreachable"))
+    assert.notInclude(found, "core_busy")
+    system.core.onStart = () => 202
+    await system.core.listen(port)
+    await complete(run)
+  }, 60_000)
+
   it("is in the metrics and in the log, although nobody looks and nothing is sent", async () => {
     const { system } = await start()
     assert.strictEqual(await gauge(system.service, "core_unreachable"), 0)

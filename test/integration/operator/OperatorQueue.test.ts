@@ -48,7 +48,14 @@ describe("the queue of operators", () => {
     for (const token of [internalToken, readToken]) {
       const { body, status } = await get("/queue", token)
       assert.strictEqual(status, 200)
-      assert.containSubset(body, { runs: null, running: 1, waiting: 0, oldest_waiting_since: null })
+      assert.containSubset(body, {
+        runs: null,
+        running: 1,
+        waiting: 0,
+        oldest_waiting_since: null,
+        core_busy_since: null,
+        core_unreachable: null
+      })
       assert.deepStrictEqual(body.assistants, [{
         assistant_id: 3,
         name: null,
@@ -98,6 +105,11 @@ describe("the queue of operators", () => {
     await complete(await started(await create(51)))
     assert.isUndefined(core.runOf(held))
     assert.containSubset(await rowOf(50), { paused: true, waiting: 1, running: 0 })
+    await system.database.query("UPDATE waiting_runs SET since = now() - interval '10 minutes'")
+    const waitsLong = async () =>
+      (await get("/overview")).body.alerts.find(({ id }: { id: string }) => id === "queue_waits_long")?.message
+    const message = await eventually(waitsLong, (found) => found !== undefined)
+    assert.strictEqual(message, "A run waits for room, the oldest for 10 minutes. Paused: assistant 50.")
     assert.containSubset((await put(50, { runs: 2 })).body, { paused: true, runs: 2 })
     assert.containSubset((await put(50, { paused: null })).body, { paused: true, runs: 2 })
     assert.containSubset((await put(50, { paused: false })).body, { paused: false, runs: 2 })

@@ -1,13 +1,13 @@
 /** The clients of schedules: the Promise and the Effect client, RPC, and the commands. */
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Option, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { RpcClient } from "effect/rpc"
 import { assert, describe, it } from "vitest"
 import { ConflictError, ValidationError } from "../../../src/http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../../src/http/client/promise/TaskServiceClient.ts"
-import { layerHttp } from "../../../src/http/client/RpcClient.ts"
+import { layerHttp, make } from "../../../src/http/client/RpcClient.ts"
 import { Conflict, NotFound } from "../../../src/http/contract/Errors.ts"
-import { ScheduleService, SchedulesRpc } from "../../../src/http/schedules/SchedulesClient.ts"
+import { scheduleOf, ScheduleService, SchedulesRpc } from "../../../src/http/schedules/SchedulesClient.ts"
 import { runHere } from "../../kit/runToEnd.ts"
 import { internalToken, mint } from "../../kit/Service.ts"
 import { use, useDirectory } from "../../kit/suite.ts"
@@ -27,7 +27,8 @@ describe("client.schedules", () => {
     assert.strictEqual((await schedules.update(made.id, { name: "x" })).name, "x")
     assert.strictEqual((await schedules.pause(made.id, "Holidays")).paused_reason?.message, "Holidays")
     const { uuid } = await schedules.trigger(made.id)
-    assert.strictEqual((await tasks.get(uuid)).uuid, uuid)
+    assert.strictEqual((await tasks.get(uuid, { include: ["schedule"] })).schedule?.id, made.id)
+    assert.deepStrictEqual((await tasks.list({ schedule: made.id })).data.map((row) => row.uuid), [uuid])
     assert.strictEqual((await schedules.runs(made.id)).data[0]?.task_uuid, uuid)
     assert.strictEqual((await schedules.resume(made.id)).state, "active")
     assert.strictEqual((await schedules.preview({ cron: "* * * * *", count: 3 })).length, 3)
@@ -107,6 +108,7 @@ describe("the group schedules", () => {
     assert.strictEqual((await json("update", id, "--name", "Report")).name, "Report")
     assert.strictEqual((await json("pause", id, "--reason", "Holidays")).paused_reason.message, "Holidays")
     const { uuid } = await json("trigger", id)
+    assert.deepStrictEqual((await json("tasks", id)).map((row: { readonly uuid: string }) => row.uuid), [uuid])
     assert.match((await run("runs", id)).out, new RegExp(`created {2,}1 {2,}${uuid}`))
     assert.strictEqual((await json("resume", id)).state, "active")
     assert.lengthOf(await json("preview", "0 9 * * *", "--count", "2"), 2)
@@ -117,36 +119,66 @@ describe("the group schedules", () => {
 })
 
 describe("Schedules by RPC", () => {
+  const call = async (tag: string, payload: object) => {
+    const response = await fetch(`${service.url}/rpc`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/ndjson" },
+      body: `${JSON.stringify({ _tag: "Request", id: "1", tag, payload, headers: [] })}\n`
+    })
+    const line = (await response.text()).split("\n").find((text) => text.includes(`"Exit"`)) ?? "{}"
+    const { exit } = JSON.parse(line)
+    return exit._tag === "Success" ? exit.value : exit.cause[0].error
+  }
+
+  it("select tasks, and are a field of them", async () => {
+    const sub = "linked-by-rpc"
+    const { id } = await call("Schedules.create", { sub, schedule: { type: "cron", cron: "0 9 * * *", task } })
+    const { uuid } = await call("Schedules.trigger", { sub, id })
+    await call("Tasks.create", { sub, task })
+    const listed = await call("Tasks.list", { sub, schedule: id, status: ["pending", "processing", "completed"] })
+    assert.deepStrictEqual(listed.data.map((row: { readonly uuid: string }) => row.uuid), [uuid])
+    assert.deepStrictEqual(
+      Object.keys((await call("Tasks.list", { sub, schedule: "one" })).errors),
+      ["schedule"]
+    )
+    assert.strictEqual((await call("Tasks.get", { sub, uuid, include: ["schedule"] })).schedule.id, id)
+    const program = Effect.gen(function*() {
+      const client = yield* make
+      const { data } = yield* client["Tasks.list"]({ sub, schedule: id })
+      assert.deepStrictEqual(data.map((row) => row.uuid), [uuid])
+      const read = yield* client["Tasks.get"]({ sub, uuid, include: ["schedule"] })
+      assert.strictEqual(Option.getOrThrow(scheduleOf(read))?.id, id)
+    })
+    const layer = Layer.provide(
+      layerHttp({ url: service.url, token: Redacted.make(internalToken) }),
+      FetchHttpClient.layer
+    )
+    await Effect.runPromise(Effect.scoped(Effect.provide(program, layer)))
+  })
+
   it("has the rules of REST, on behalf of a user", async () => {
-    const call = async (tag: string, payload: object) => {
-      const response = await fetch(`${service.url}/rpc`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/ndjson" },
-        body: `${JSON.stringify({ _tag: "Request", id: "1", tag: `Schedules.${tag}`, payload, headers: [] })}\n`
-      })
-      const line = (await response.text()).split("\n").find((text) => text.includes(`"Exit"`)) ?? "{}"
-      const { exit } = JSON.parse(line)
-      return exit._tag === "Success" ? exit.value : exit.cause[0].error
-    }
     const sub = "by-rpc"
     const schedule = { type: "cron", cron: "0 9 * * *", task }
-    const made = await call("create", { sub, schedule })
+    const made = await call("Schedules.create", { sub, schedule })
     assert.strictEqual(made.state, "active")
-    assert.deepStrictEqual(await call("get", { sub, id: made.id }), made)
-    assert.strictEqual((await call("get", { sub: "another", id: made.id }))._tag, "ScheduleBelongsToAnother")
-    assert.deepStrictEqual(Object.keys((await call("create", { sub, schedule: { ...schedule, cron: "x" } })).errors), [
-      "cron"
-    ])
-    assert.strictEqual((await call("put", { sub, key: "k", schedule })).key, "k")
-    assert.strictEqual((await call("list", { sub, state: ["active"] })).meta.total, 2)
-    assert.strictEqual((await call("update", { sub, id: made.id, body: { name: "x" } })).name, "x")
-    assert.strictEqual((await call("pause", { sub, id: made.id })).state, "paused")
-    assert.match((await call("trigger", { sub, id: made.id })).uuid, /^[\da-f-]{36}$/)
-    assert.strictEqual((await call("runs", { sub, id: made.id })).meta.total, 1)
-    assert.strictEqual((await call("resume", { sub, id: made.id })).state, "active")
-    assert.lengthOf((await call("preview", { body: { cron: "* * * * *" } })).data, 5)
-    await call("delete", { sub, id: made.id })
-    assert.strictEqual((await call("get", { sub, id: made.id }))._tag, "ScheduleNotFound")
+    assert.deepStrictEqual(await call("Schedules.get", { sub, id: made.id }), made)
+    assert.strictEqual((await call("Schedules.get", { sub: "another", id: made.id }))._tag, "ScheduleBelongsToAnother")
+    assert.deepStrictEqual(
+      Object.keys((await call("Schedules.create", { sub, schedule: { ...schedule, cron: "x" } })).errors),
+      [
+        "cron"
+      ]
+    )
+    assert.strictEqual((await call("Schedules.put", { sub, key: "k", schedule })).key, "k")
+    assert.strictEqual((await call("Schedules.list", { sub, state: ["active"] })).meta.total, 2)
+    assert.strictEqual((await call("Schedules.update", { sub, id: made.id, body: { name: "x" } })).name, "x")
+    assert.strictEqual((await call("Schedules.pause", { sub, id: made.id })).state, "paused")
+    assert.match((await call("Schedules.trigger", { sub, id: made.id })).uuid, /^[\da-f-]{36}$/)
+    assert.strictEqual((await call("Schedules.runs", { sub, id: made.id })).meta.total, 1)
+    assert.strictEqual((await call("Schedules.resume", { sub, id: made.id })).state, "active")
+    assert.lengthOf((await call("Schedules.preview", { body: { cron: "* * * * *" } })).data, 5)
+    await call("Schedules.delete", { sub, id: made.id })
+    assert.strictEqual((await call("Schedules.get", { sub, id: made.id }))._tag, "ScheduleNotFound")
   })
 })
 

@@ -1,12 +1,14 @@
 /** Usage over REST and RPC, with prices. */
 import { Effect } from "effect"
+import { RpcClient } from "effect/rpc"
 import { randomUUID } from "node:crypto"
 import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { TaskServiceClient } from "../../../src/http/client/promise/TaskServiceClient.ts"
-import { callRpc, useRpc } from "../../kit/callRpc.ts"
+import { UsageRpc } from "../../../src/http/usage/UsageRpc.ts"
+import { callRpc, runRpc } from "../../kit/callRpc.ts"
 import { report, type StartedRun, toolCall } from "../../kit/ScriptedCore.ts"
 import { eventually, internalToken, mint, Service } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
@@ -229,18 +231,15 @@ describe("GET /api/usage", () => {
     const task = await callRpc(service, "Tasks.get", { sub: one.sub, uuid, include: ["usage"] })
     assert.strictEqual(task.usage?.total_tokens, 7)
     for (const transport of ["POST", "WebSocket"] as const) {
-      const typed = await useRpc(
-        service,
-        (client) => client["Tasks.usage"]({ sub: one.sub, step: "total", group_by: ["assistant", "model"] }),
-        transport
-      )
+      const read = (given: { readonly from?: string }) =>
+        Effect.flatMap(
+          RpcClient.make(UsageRpc),
+          (client) => client["Tasks.usage"]({ sub: one.sub, step: "total", group_by: ["assistant", "model"], ...given })
+        )
+      const typed = await runRpc(service, read({}), transport)
       assert.deepStrictEqual(typed.totals, usage.totals)
       assert.deepStrictEqual(typed.data[0]?.group, { assistant: 1, model: "priced" })
-      const failure = await useRpc(
-        service,
-        (client) => Effect.flip(client["Tasks.usage"]({ sub: one.sub, from: "yesterday" })),
-        transport
-      )
+      const failure = await runRpc(service, Effect.flip(read({ from: "yesterday" })), transport)
       assert.deepInclude(failure, { _tag: "InvalidRequest" })
       assert.deepStrictEqual(Object.keys("errors" in failure ? failure.errors : {}), ["from"])
     }

@@ -1,11 +1,19 @@
 /** Paginated lists: await one page, or iterate over the tasks of all pages. */
-import type { TaskPageBody, TaskSummary } from "./Types.ts"
+import type { PageMeta, TaskSummary } from "./Types.ts"
+
+/** One page of a list, as it is in JSON. */
+export interface PageOf<Row> {
+  readonly data: ReadonlyArray<Row>
+  readonly meta: PageMeta
+}
+
+export type TaskPageBody = PageOf<TaskSummary>
 
 type FetchPage = (page: number) => Promise<TaskPageBody>
 
 export class TaskPage implements AsyncIterable<TaskSummary> {
   readonly data: ReadonlyArray<TaskSummary>
-  readonly meta: TaskPageBody["meta"]
+  readonly meta: PageMeta
   readonly #fetch: FetchPage
 
   constructor({ data, meta }: TaskPageBody, fetch: FetchPage) {

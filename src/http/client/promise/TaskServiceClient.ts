@@ -1,9 +1,18 @@
 /** The Promise client of the public interface, for browsers and Node. Its bundle contains no server code. */
 import { FilesResource } from "./FilesResource.ts"
-import { SchedulesResource } from "./SchedulesResource.ts"
+import * as resources from "./resources.ts"
 import { TasksResource } from "./TasksResource.ts"
 import { type ClientOptions, Transport } from "./Transport.ts"
-import { UsageResource } from "./UsageResource.ts"
+
+type Resources = {
+  readonly [Name in keyof typeof resources]: (typeof resources)[Name] extends
+    new(transport: Transport) => infer Resource ? Resource
+    : never
+}
+
+/** The resources of extensions, such as `client.schedules`. */
+// oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- the constructor assigns them
+export interface TaskServiceClient extends Resources {}
 
 /**
  * ```ts
@@ -17,14 +26,11 @@ import { UsageResource } from "./UsageResource.ts"
 export class TaskServiceClient {
   readonly tasks: TasksResource
   readonly files: FilesResource
-  readonly schedules: SchedulesResource
-  readonly usage: UsageResource
 
   constructor(options: ClientOptions) {
     const transport = new Transport(options)
     this.tasks = new TasksResource(transport)
     this.files = new FilesResource(transport)
-    this.schedules = new SchedulesResource(transport)
-    this.usage = new UsageResource(transport)
+    for (const [name, Resource] of Object.entries(resources)) Object.assign(this, { [name]: new Resource(transport) })
   }
 }

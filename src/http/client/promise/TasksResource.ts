@@ -4,48 +4,39 @@ import { ApiError, ConflictError } from "./ApiErrors.ts"
 import * as EventStream from "./EventStream.ts"
 import { LiveText } from "./LiveText.ts"
 import { Outage } from "./Outage.ts"
-import { TaskPages } from "./TaskPages.ts"
+import { type TaskPageBody, TaskPages } from "./TaskPages.ts"
 import { textChanges } from "./TextChanges.ts"
 import * as Tools from "./Tools.ts"
-import { backoff, type Call, type CallOptions, randomId, sleep, type Transport } from "./Transport.ts"
+import {
+  backoff,
+  type Call,
+  type CallOptions,
+  queryOf,
+  randomId,
+  separate,
+  sleep,
+  type Transport
+} from "./Transport.ts"
 import type {
   CanceledTask,
   CanceledTasks,
   CreatedTask,
   CreateTask,
   Delivery,
+  GetTaskQuery,
+  ListTasksQuery,
   RerunTask,
   ResumedTask,
   Task,
   TaskEvent,
-  TaskPageBody,
   TaskStatus,
   ToolResult
 } from "./Types.ts"
 
-export interface ListOptions extends CallOptions {
-  readonly status?: TaskStatus | ReadonlyArray<TaskStatus> | undefined
-  /** First page is 1. */
-  readonly page?: number | undefined
-  /** 1 to 100; 25 by default. */
-  readonly per_page?: number | undefined
-  /** Only tasks with these pairs; at most 3. */
-  readonly metadata?: Readonly<Record<string, string>> | undefined
-  /** Fields to add to each task. */
-  readonly include?: ReadonlyArray<"metadata" | "excerpt" | "waiting_on" | "assistant"> | undefined
-  /** Only tasks with this text in their id, metadata or excerpt. */
-  readonly q?: string | undefined
-  readonly assistant_id?: number | undefined
-  /** ISO 8601: only tasks created at this moment or later. */
-  readonly from?: string | undefined
-  /** ISO 8601: only tasks created before this moment. */
-  readonly to?: string | undefined
-}
+export interface ListOptions extends CallOptions, ListTasksQuery {}
 
-export interface GetOptions extends CallOptions {
-  /** Fields to add to the task. */
-  readonly include?: ReadonlyArray<"waiting_on" | "request" | "metadata" | "usage"> | undefined
-}
+/** `waitFor` waits. */
+export interface GetOptions extends CallOptions, Omit<GetTaskQuery, "wait"> {}
 
 export interface EventsOptions extends CallOptions {
   /** The last received revision; without it, the stream starts at the first event. */
@@ -116,25 +107,19 @@ export class TasksResource {
     return this.#transport.json(idempotent(pathOf(uuid, "/rerun"), overrides, options))
   }
 
-  get(uuid: string, { include = [], ...options }: GetOptions = {}): Promise<Task> {
-    const query = include.length === 0 ? "" : `?include=${include.join(",")}`
-    return this.#transport.json({ ...options, method: "GET", path: pathOf(uuid, query) })
+  get(uuid: string, options: GetOptions = {}): Promise<Task> {
+    const { options: given, query } = separate(options)
+    return this.#transport.json({ ...given, method: "GET", path: pathOf(uuid, queryOf(query)) })
   }
 
   /** The caller's tasks, newest first. Await the result for one page, or use `for await` for all tasks. */
-  list(
-    { assistant_id, from, include = [], metadata = {}, page = 1, per_page, q, status, to, ...options }: ListOptions = {}
-  ): TaskPages {
-    const given = { per_page, q, assistant_id, from, to }
-    const fetchPage = (number: number) => {
-      const query = new URLSearchParams({ page: String(number) })
-      for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value))
-      if (status !== undefined) query.set("status", typeof status === "string" ? status : status.join(","))
-      if (include.length > 0) query.set("include", include.join(","))
-      for (const [key, value] of Object.entries(metadata)) query.set(`metadata[${key}]`, value)
-      return this.#transport.json<TaskPageBody>({ ...options, method: "GET", path: `/api/tasks?${query}` })
+  list({ page: first = 1, ...options }: ListOptions = {}): TaskPages {
+    const { options: given, query } = separate(options)
+    const fetchPage = (page: number) => {
+      const path = `/api/tasks${queryOf({ page, ...query })}`
+      return this.#transport.json<TaskPageBody>({ ...given, method: "GET", path })
     }
-    return new TaskPages(fetchPage, page)
+    return new TaskPages(fetchPage, first)
   }
 
   submitToolResults(uuid: string, results: ReadonlyArray<ToolResult>, options: CallOptions = {}): Promise<ResumedTask> {

@@ -89,6 +89,27 @@ const warn = ({ delay, error, number }: Retry) => {
 export const backoff = (attempt: number, { first, maximum }: { readonly first: number; readonly maximum: number }) =>
   Math.min(maximum, first * 2 ** attempt) * (0.75 + Math.random() / 2)
 
+/**
+ * The query of a path: values of a list are separated by commas, pairs are `name[key]=value`, and what is undefined or empty is left out.
+ */
+export const queryOf = (parameters: object): string => {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === undefined || (Array.isArray(value) && value.length === 0)) continue
+    if (typeof value !== "object" || Array.isArray(value)) query.set(name, String(value))
+    else for (const [key, text] of Object.entries(value)) query.set(`${name}[${key}]`, String(text))
+  }
+  return query.size === 0 ? "" : `?${query}`
+}
+
+/** Tells the options of a call from the parameters of its query. */
+export const separate = <A extends CallOptions>(
+  { idempotencyKey, maxRetries, signal, timeout, ...query }: A
+): { readonly options: CallOptions; readonly query: Omit<A, keyof CallOptions> } => ({
+  options: { idempotencyKey, maxRetries, signal, timeout },
+  query
+})
+
 /** 128 random bits in hex. Browsers offer `crypto.randomUUID` only on secure origins. */
 export const randomId = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("")

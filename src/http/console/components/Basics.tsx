@@ -36,7 +36,7 @@ const maxPosition = 1000
 /** The place in the queue, as in "12 before it"; undefined of a task that is not in the queue. */
 export const placeOf = (waiting: Waiting): string | undefined => {
   if (waiting?.party !== "queue") return undefined
-  const { position = 1 } = waiting
+  const position = waiting.position ?? 1
   if (position <= 1) return "next"
   return `${position >= maxPosition ? "at least " : ""}${position - 1} before it`
 }

@@ -3,9 +3,10 @@ import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
 import { useAction } from "../actions.ts"
 import { active, interrupted } from "../active.ts"
-import { failingSince } from "../api.ts"
+import { failingSince, served } from "../api.ts"
 import { clockTime, moment, now, relative } from "../clock.ts"
 import { config } from "../config.ts"
+import type { NavigationItem } from "../ConsoleExtension.ts"
 import { ofUsers, shortcuts } from "../keys.ts"
 import { shown, spoken } from "../messages.ts"
 import * as notifications from "../notifications.ts"
@@ -15,18 +16,10 @@ import { keys, taskFilter, theme, zone } from "../preferences.ts"
 import { href, isOps, path } from "../Router.ts"
 import { logOut, renewal, session } from "../session.ts"
 import { Dialog } from "./Dialog.tsx"
-import { Icon, type IconName } from "./Icon.tsx"
+import { Icon } from "./Icon.tsx"
 import { Palette } from "./Palette.tsx"
 import { Problem } from "./Screen.tsx"
 import { Renewal } from "./TokenForm.tsx"
-
-interface NavigationItem {
-  readonly to: string
-  readonly query?: string
-  readonly label: string
-  readonly icon: IconName
-  readonly count?: number
-}
 
 const Navigation = ({ items }: { readonly items: ReadonlyArray<NavigationItem> }) => (
   <ul>
@@ -204,8 +197,7 @@ export const Layout = ({ children }: { readonly children: ComponentChildren }) =
       items={[
         { to: "/tasks", query: taskFilter.value, label: "Tasks", icon: "tasks" },
         { to: "/inbox", label: "Inbox", icon: "inbox", count: interrupted().length },
-        ...config.value.schedules ? [{ to: "/schedules", label: "Schedules", icon: "pending" } as const] : [],
-        ...config.value.usage ? [{ to: "/usage", label: "Usage", icon: "usage" } as const] : [],
+        ...served().flatMap(({ items = [] }) => items),
         { to: "/new", label: "New task", icon: "add" }
       ]}
     >
@@ -221,10 +213,10 @@ const operatorItems: ReadonlyArray<NavigationItem> = [
   { to: "/ops/errors", label: "Errors", icon: "failed" },
   { to: "/ops/stuck", label: "Stuck", icon: "interrupted" },
   { to: "/ops/queue", label: "Queue", icon: "inbox" },
-  { to: "/ops/webhooks", label: "Webhooks", icon: "link" },
-  { to: "/ops/endpoints", label: "Endpoints", icon: "link" },
-  { to: "/ops/schedules", label: "Schedules", icon: "again" },
-  { to: "/ops/usage", label: "Usage", icon: "usage" },
+  { to: "/ops/webhooks", label: "Webhooks", icon: "link" }
+]
+
+const lastOperatorItems: ReadonlyArray<NavigationItem> = [
   { to: "/ops/cluster", label: "Cluster", icon: "cluster" },
   { to: "/ops/revocations", label: "Revocations", icon: "canceled" },
   { to: "/ops/bulk", label: "Bulk", icon: "tasks" },
@@ -236,9 +228,7 @@ export const OperatorLayout = ({ children }: { readonly children: ComponentChild
   if (current === undefined || current === null) return null
   const name = current.role === "full" ? "Operator" : "Operator, read only"
   const account = { name, what: "session", expiresAt: Date.parse(current.expires_at), docs: "/internal/docs" }
-  const items = operatorItems.filter(({ to }) =>
-    (config.value.endpoints || to !== "/ops/endpoints") && (config.value.schedules || to !== "/ops/schedules") &&
-    (config.value.usage || to !== "/ops/usage")
-  )
+  const added = served().flatMap((extension) => extension.operatorItems ?? [])
+  const items = [...operatorItems, ...added, ...lastOperatorItems]
   return <Frame account={{ ...account, onLogOut: operatorLogOut }} items={items}>{children}</Frame>
 }

@@ -4,7 +4,7 @@ import { NotFoundError, PermissionDeniedError } from "../../client/promise/ApiEr
 import { isTerminal } from "../../client/promise/TasksResource.ts"
 import type { Task } from "../../client/promise/Types.ts"
 import { active } from "../active.ts"
-import { client, currency, loadCurrency } from "../api.ts"
+import { client, served } from "../api.ts"
 import { AnswerForm } from "../components/AnswerForm.tsx"
 import { Age, CopyButton, Fact, Moment, placeOf, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
 import { CancelTask, Confirm } from "../components/Dialog.tsx"
@@ -17,7 +17,6 @@ import { askOf } from "../json.ts"
 import { useKeys } from "../keys.ts"
 import { followTask, type LiveTask } from "../live.ts"
 import { announce, copy, notify } from "../messages.ts"
-import { money } from "../money.ts"
 import { usePoll } from "../poll.ts"
 import { ownLabels, relatedTo } from "../related.ts"
 import { href, navigate, queryOf } from "../Router.ts"
@@ -84,10 +83,7 @@ const Present = ({ task: { status, waiting_on: waiting } }: { readonly task: Tas
 )
 
 const Past = ({ task }: { readonly task: Task }) => {
-  const { completed_at: end, created_at: start, usage } = task
-  useEffect(() => {
-    if (usage?.cost != null) void loadCurrency()
-  }, [usage?.cost])
+  const { completed_at: end, created_at: start } = task
   const labels = Object.entries(ownLabels(task.metadata ?? {}))
   return (
     <>
@@ -97,12 +93,7 @@ const Past = ({ task }: { readonly task: Task }) => {
       <Fact term={end === null ? "Running for" : "Took"}>
         <Took from={start} to={end} />
       </Fact>
-      {usage == null || usage.source === "none" ? null : (
-        <Fact term="Tokens">
-          {usage.input_tokens.toLocaleString("en")} in, {usage.output_tokens.toLocaleString("en")} out
-          {usage.cost === null ? "" : `, cost ${money(usage.cost)} ${currency.value}`}
-        </Fact>
-      )}
+      {served().map(({ name, ofTask }) => ofTask === undefined ? null : <ofTask.Facts key={name} task={task} />)}
       {labels.length === 0 ? null : (
         <Fact term="Labels">
           {labels.map(([key, value]) => (

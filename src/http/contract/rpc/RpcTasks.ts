@@ -78,19 +78,23 @@ export class TasksRpc extends RpcGroup.make(
     success: Tasks.TaskView,
     error: Schema.Union([...taskErrors, InvalidRequest])
   }),
+  /** Also with the parameters that extensions add to REST's list. */
   Rpc.make("Tasks.list", {
-    payload: {
-      ...onBehalf,
-      status: Schema.optionalKey(Schema.Array(Schema.String)),
-      page: Schema.optionalKey(Schema.Finite),
-      per_page: Schema.optionalKey(Schema.Finite),
-      metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
-      q: Schema.optionalKey(Schema.String),
-      assistant_id: Schema.optionalKey(Schema.Finite),
-      from: Schema.optionalKey(Schema.String),
-      to: Schema.optionalKey(Schema.String),
-      ...including
-    },
+    payload: Schema.StructWithRest(
+      Schema.Struct({
+        ...onBehalf,
+        status: Schema.optionalKey(Schema.Array(Schema.String)),
+        page: Schema.optionalKey(Schema.Finite),
+        per_page: Schema.optionalKey(Schema.Finite),
+        metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+        q: Schema.optionalKey(Schema.String),
+        assistant_id: Schema.optionalKey(Schema.Finite),
+        from: Schema.optionalKey(Schema.String),
+        to: Schema.optionalKey(Schema.String),
+        ...including
+      }),
+      [Schema.Record(Schema.String, Schema.Json)]
+    ),
     success: Tasks.TaskPageView,
     error: refusals
   }),

@@ -9,7 +9,7 @@ import { codeOfStatus } from "../../../http/contract/ErrorCodes.ts"
 import { Unauthorized } from "../../../http/contract/Errors.ts"
 import { CurrentCaller } from "../../../http/contract/Middleware.ts"
 import { DevelopmentToken, isOfThisMachine } from "../../../http/DevelopmentToken.ts"
-import { Extensions, type Route } from "../../../http/ExtensionRoutes.ts"
+import { Extensions } from "../../../http/ExtensionRoutes.ts"
 import { bearerOf, makeAuthenticate } from "../../../http/handlers/Authorization.ts"
 import { pathOf } from "../../../http/Routes.ts"
 import { AssistantBackend } from "../../../services/files/AssistantBackend.ts"
@@ -121,9 +121,8 @@ const layer = (wanted: ReadonlyArray<ConsoleAudience>, imageOrigins: ReadonlyArr
   HttpRouter.use((router) =>
     Effect.gen(function*() {
       const extensions = yield* Extensions
-      const isServed = (prefix: string) =>
-        extensions.some(({ routes }) => routes.some(({ path }: Route) => path.startsWith(prefix)))
-      const hasOperators = isServed("/internal/operator/session")
+      const names = extensions.flatMap(({ screens }) => screens ?? [])
+      const hasOperators = extensions.some(({ operators }) => operators === true)
       const configured = wanted.filter((audience) => hasOperators || audience !== "operators")
       const policy = policyOf(imageOrigins)
       const find = yield* ConsoleAssets.current
@@ -147,9 +146,7 @@ const layer = (wanted: ReadonlyArray<ConsoleAudience>, imageOrigins: ReadonlyArr
           version,
           audiences: audiencesNow(configured),
           dev_login: mint !== undefined && isOfThisMachine(request),
-          schedules: isServed("/api/schedules"),
-          endpoints: isServed("/internal/webhook-endpoints"),
-          usage: isServed("/api/usage"),
+          extensions: names,
           ...(imageOrigins.length === 0 ? {} : { image_origins: imageOrigins }),
           limits
         })

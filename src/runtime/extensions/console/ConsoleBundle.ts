@@ -39,11 +39,14 @@ const neededBy = (name: string, all: ReadonlyArray<OutputChunk>): ReadonlySet<st
   return needed
 }
 
-/** Style sheets in the order of their names, without comments and indentation. */
+/** The style sheets, those of extensions last, without comments and indentation. */
 const styles = (folder: URL) =>
-  fs.readdirSync(new URL("styles/", folder)).toSorted().map((name) =>
-    fs.readFileSync(new URL(`styles/${name}`, folder), "utf8")
-  ).join("\n").replace(/\/\*[\s\S]*?\*\//g, "").replace(/\s*\n\s*/g, "\n").trim()
+  [
+    ...fs.globSync("styles/*.css", { cwd: folder }).toSorted(),
+    ...fs.globSync("*/*.css", { cwd: folder, exclude: ["styles"] }).toSorted()
+  ]
+    .map((name) => fs.readFileSync(new URL(name, folder), "utf8"))
+    .join("\n").replace(/\/\*[\s\S]*?\*\//g, "").replace(/\s*\n\s*/g, "\n").trim()
 
 const asset = (contentType: string, text: string): Asset => {
   const bytes = Buffer.from(text)

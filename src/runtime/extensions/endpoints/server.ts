@@ -49,6 +49,7 @@ export const extension: Extension = {
     // Browsers have the cookie of an operator's session.
     sameOrigin: [base],
     documented: { group: EndpointsGroup },
+    screens: "endpoints",
     rpc: EndpointsRpc
   },
   tables: EndpointTables.tables,

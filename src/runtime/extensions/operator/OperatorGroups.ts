@@ -57,12 +57,12 @@ const showTask = Command.make("show", { uuid, internalToken }, ({ internalToken,
           ["status", task.status],
           ["error", task.error],
           ["waits for", task.waiting_on && `${task.waiting_on.party}, ${task.waiting_on.for}`],
-          ["position", task.waiting_on?.position === undefined ? null : String(task.waiting_on.position)],
+          ["position", task.waiting_on?.position == null ? null : String(task.waiting_on.position)],
           ["until", task.waiting_on && age(task.waiting_on.until)],
           ["silent since", task.waiting_on?.silent_since && age(task.waiting_on.silent_since)],
           [
             "handed over again",
-            task.waiting_on?.hand_overs === undefined ? null : `${task.waiting_on.hand_overs} times`
+            task.waiting_on?.hand_overs == null ? null : `${task.waiting_on.hand_overs} times`
           ],
           ["ended by", task.ended_by && (task.ended_by.name ?? task.ended_by.by)],
           ["shard", `${task.shard}, ${task.owner ?? "no owner"}`],

@@ -13,8 +13,11 @@ const list = Command.make(
   "list",
   { internalToken },
   ({ internalToken }) =>
-    printResult(get(internalToken, Views.QueueView, "/queue"), (queue, { age, fields, table }) =>
+    printResult(get(internalToken, Views.QueueView, "/queue"), (queue, { age, fields, table, text }) =>
       [
+        ...(queue.core_unreachable === null ? [] : [
+          text(`The core cannot be reached since ${queue.core_unreachable.since}: ${queue.core_unreachable.reason}.`)
+        ]),
         fields([
           ["running", `${queue.running} (${limitOf(queue.runs)})`],
           ["waiting", String(queue.waiting)],

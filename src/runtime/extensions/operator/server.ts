@@ -5,6 +5,7 @@ import * as Operator from "../../../http/operator/Operator.ts"
 import { errorCodes, OperatorApi, OperatorGroup } from "../../../http/operator/OperatorApi.ts"
 import * as OperatorAuthorization from "../../../http/operator/OperatorAuthorization.ts"
 import { securitySchemes } from "../../../http/operator/OperatorDocs.ts"
+import { TaskEndedByView } from "../../../http/operator/OperatorSchemas.ts"
 import { ShowsContent } from "../../../http/operator/OperatorSettings.ts"
 import * as Audit from "../../../services/operator/Audit.ts"
 import { BulkActions } from "../../../services/operator/Bulk.ts"
@@ -158,12 +159,8 @@ export const extension: Extension = {
     // Browsers have the cookie of a session.
     sameOrigin: ["/internal/operator"],
     documented: { group: OperatorGroup, securitySchemes, selecting: "/internal/operator/tasks" },
-    linkParameter: {
-      name: "ended_by",
-      includes:
-        "`ended_by`: `by` (`user`, `operator`, `rpc`, `core`, `time_limit`, `acceptance_timeout` or `revocation`) and `at`; null "
-        + "while the task has not ended."
-    }
+    operators: true,
+    taskField: { name: "ended_by", includes: "`ended_by`: who or what ended the task.", schema: TaskEndedByView }
   },
   tables,
   userData,

@@ -1,18 +1,14 @@
 /** The group of commands `schedules`: tasks at the moments of a rhythm, or once later. */
 import { Effect, Option, Record } from "effect"
 import { Argument, Command } from "effect/cli"
-import type {
-  CreateSchedule,
-  Schedule,
-  SchedulesResource,
-  ScheduleState,
-  UpdateSchedule
-} from "../../../http/client/promise/SchedulesResource.ts"
 import type { CallOptions } from "../../../http/client/promise/Transport.ts"
+import type { CreateSchedule, Schedule, ScheduleState, UpdateSchedule } from "../../../http/client/promise/Types.ts"
+import type { SchedulesResource } from "../../../http/schedules/SchedulesResource.ts"
 import * as Flags from "../../cli/Flags.ts"
 import { optionalInt, optionalText } from "../../cli/Flags.ts"
 import type * as Output from "../../cli/Output.ts"
 import { call, described, print, printResult } from "../../cli/Root.ts"
+import { limit, printTasks } from "../../cli/TaskCommands.ts"
 
 const id = Argument.String("id").pipe(Argument.withDescription("Schedule id"))
 
@@ -200,6 +196,10 @@ const runs = Command.make(
     )
 ).pipe(described("List what became of the moments of a schedule", "schedules runs ID"))
 
+const tasks = Command.make("tasks", { id, limit }, ({ id, limit }) => printTasks(limit, { schedule: id })).pipe(
+  described("List the tasks of a schedule, newest first", "schedules tasks ID")
+)
+
 const preview = Command.make(
   "preview",
   {
@@ -219,7 +219,7 @@ const preview = Command.make(
 
 export const commands = [
   Command.make("schedules").pipe(
-    Command.withSubcommands([create, put, list, get, update, pause, resume, trigger, runs, preview, remove]),
+    Command.withSubcommands([create, put, list, get, update, pause, resume, trigger, runs, tasks, preview, remove]),
     described("Schedules: tasks at the moments of a rhythm, or later", "schedules list")
   )
 ] as const

@@ -5,6 +5,7 @@ import { OperatorSchedulesApi, OperatorSchedulesGroup } from "../../../http/sche
 import * as OperatorHandlers from "../../../http/schedules/OperatorSchedulesHandlers.ts"
 import * as ScheduleBodies from "../../../http/schedules/ScheduleBodies.ts"
 import { errorCodes, SchedulesApi, SchedulesGroup } from "../../../http/schedules/SchedulesApi.ts"
+import { TaskScheduleView } from "../../../http/schedules/ScheduleSchemas.ts"
 import * as Handlers from "../../../http/schedules/SchedulesHandlers.ts"
 import { SchedulesRpc } from "../../../http/schedules/SchedulesRpc.ts"
 import * as RpcHandlers from "../../../http/schedules/SchedulesRpcHandlers.ts"
@@ -55,11 +56,13 @@ export const extension: Extension = {
     routes: [...Object.values(SchedulesGroup.endpoints), ...Object.values(OperatorSchedulesGroup.endpoints)],
     publicGroup: SchedulesGroup,
     documented: { group: OperatorSchedulesGroup },
-    linkParameter: {
+    screens: "schedules",
+    taskField: {
       name: "schedule",
       includes: "`schedule`: `id` and `scheduled_for` of the schedule that made the task, or null.",
-      selects: {
-        description: "Only tasks of the schedule with this id: its newest 1,000.",
+      schema: TaskScheduleView,
+      parameter: {
+        selects: "Only tasks of the schedule with this id: its newest 1,000.",
         schema: { type: "string", format: "uuid" }
       }
     },

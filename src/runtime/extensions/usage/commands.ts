@@ -1,7 +1,8 @@
 /** The command `usage`: what tasks consumed, as a table with a bar. */
 import { Option, Record } from "effect"
 import { Command } from "effect/cli"
-import type { Usage, UsageBucket, UsageOptions } from "../../../http/client/promise/UsageResource.ts"
+import type { Usage, UsageBucket } from "../../../http/client/promise/Types.ts"
+import type { UsageOptions } from "../../../http/usage/UsageResource.ts"
 import { optionalInt, optionalText } from "../../cli/Flags.ts"
 import type * as Output from "../../cli/Output.ts"
 import { call, described, printResult } from "../../cli/Root.ts"

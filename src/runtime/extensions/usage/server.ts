@@ -2,18 +2,19 @@
 import { Duration, Effect, Layer, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { readFileSync } from "node:fs"
-import { UsageRpc } from "../../../http/contract/rpc/RpcUsage.ts"
-import { UsageApi, UsageGroup } from "../../../http/contract/UsageApi.ts"
 import { OperatorUsageApi, OperatorUsageGroup } from "../../../http/usage/OperatorUsageApi.ts"
+import { UsageApi, UsageGroup } from "../../../http/usage/UsageApi.ts"
 import * as Handlers from "../../../http/usage/UsageHandlers.ts"
+import { UsageRpc } from "../../../http/usage/UsageRpc.ts"
 import * as UsageRpcHandlers from "../../../http/usage/UsageRpcHandlers.ts"
+import { TaskUsageView } from "../../../http/usage/UsageSchemas.ts"
 import { duration, optional, parsed, type Values } from "../../../services/settings/Setting.ts"
 import { CurrentPrices, Prices } from "../../../services/usage/Prices.ts"
 import * as UsageBooking from "../../../services/usage/UsageBooking.ts"
 import * as UsageLink from "../../../services/usage/UsageLink.ts"
 import { turnReport } from "../../../services/usage/UsageReport.ts"
 import * as UsageSql from "../../../services/usage/UsageSql.ts"
-import { type Extension, type ExtensionLayer, OwnConnections } from "../../Extension.ts"
+import { type Extension, OwnConnections } from "../../Extension.ts"
 
 const decodePrices = Schema.decodeUnknownSync(Schema.fromJsonString(Prices), { errors: "all" })
 
@@ -53,7 +54,7 @@ const load = ({ prices, retention }: Values<typeof settings>) => {
     ),
     taskLink: Effect.provide(UsageLink.make, UsageSql.layer),
     // The server finds the handlers in its context by the tags of the calls.
-    rpc: Layer.provide(UsageRpcHandlers.layer, layerReads) as unknown as ExtensionLayer
+    rpc: Layer.provide(UsageRpcHandlers.layer, layerReads)
   }
 }
 
@@ -64,10 +65,8 @@ export const extension: Extension = {
     routes: [...Object.values(UsageGroup.endpoints), ...Object.values(OperatorUsageGroup.endpoints)],
     publicGroup: UsageGroup,
     documented: { group: OperatorUsageGroup },
-    linkParameter: {
-      name: "usage",
-      includes: "`usage`: tokens and active seconds; null until an interrupt or the end."
-    },
+    screens: "usage",
+    taskField: { name: "usage", includes: "`usage`: what the task consumed.", schema: TaskUsageView },
     rpc: UsageRpc
   },
   tables: UsageSql.tables,

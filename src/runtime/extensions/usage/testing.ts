@@ -1,7 +1,7 @@
 /** Usage in the test kit. */
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { UsageApi, UsageGroup } from "../../../http/contract/UsageApi.ts"
+import { UsageApi, UsageGroup } from "../../../http/usage/UsageApi.ts"
 import * as Handlers from "../../../http/usage/UsageHandlers.ts"
 import * as UsageLink from "../../../services/usage/UsageLink.ts"
 import * as UsageMemory from "../../../services/usage/UsageMemory.ts"

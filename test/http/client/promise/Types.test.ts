@@ -3,6 +3,7 @@ import { describe, expectTypeOf, it } from "vitest"
 import type { CreateTaskBody } from "../../../../src/domain/TaskRequest.ts"
 import type { RerunBody } from "../../../../src/domain/TaskRerun.ts"
 import type { ToolCall, ToolResult } from "../../../../src/domain/ToolCall.ts"
+import type { TaskPageBody } from "../../../../src/http/client/promise/TaskPages.ts"
 import type * as Client from "../../../../src/http/client/promise/Types.ts"
 import type { StorageBaseView, UploadedFileView } from "../../../../src/http/contract/FileSchemas.ts"
 import type * as Schemas from "../../../../src/http/contract/TaskSchemas.ts"
@@ -26,9 +27,10 @@ describe("the types of the Promise client", () => {
   })
 
   it("equal those of responses", () => {
-    expectTypeOf<Client.Task>().toEqualTypeOf<typeof Schemas.TaskView.Type>()
+    // Extensions add fields.
+    expectTypeOf<Pick<Client.Task, keyof typeof Schemas.TaskView.Type>>().toEqualTypeOf<typeof Schemas.TaskView.Type>()
     expectTypeOf<Client.ToolCall>().toEqualTypeOf<ToolCall>()
-    expectTypeOf<Client.TaskPageBody>().toEqualTypeOf<typeof Schemas.TaskPageView.Type>()
+    expectTypeOf<TaskPageBody>().toEqualTypeOf<typeof Schemas.TaskPageView.Type>()
     expectTypeOf<Client.TaskEvent>().toEqualTypeOf<typeof Schemas.WatchedEventView.Type>()
     expectTypeOf<Client.CreatedTask>().toEqualTypeOf<typeof Schemas.CreatedTaskView.Type>()
     expectTypeOf<Client.ResumedTask>().toEqualTypeOf<typeof Schemas.ResumedTaskView.Type>()

@@ -17,6 +17,8 @@ from .types import (
     CreatedTask,
     CreateTask,
     Delivery,
+    GetTaskInclude,
+    ListTasksInclude,
     RerunTask,
     ResumedTask,
     Task,
@@ -128,7 +130,7 @@ class TasksResource:
         created: CreatedTask = self._transport.json(call)
         return created
 
-    def get(self, uuid: str, *, include: Sequence[Literal["waiting_on", "request", "metadata", "usage"]] = ()) -> Task:
+    def get(self, uuid: str, *, include: Sequence[GetTaskInclude] = ()) -> Task:
         """``include`` has the fields to add to the task."""
         path = _path(uuid, f"?include={','.join(include)}" if include else "")
         task: Task = self._transport.json(Call("GET", path))
@@ -141,20 +143,23 @@ class TasksResource:
         page: int = 1,
         per_page: Optional[int] = None,
         metadata: Optional[Mapping[str, str]] = None,
-        include: Sequence[Literal["metadata", "excerpt", "waiting_on", "assistant"]] = (),
+        include: Sequence[ListTasksInclude] = (),
         q: Optional[str] = None,
+        schedule: Optional[str] = None,
         assistant_id: Optional[int] = None,
         created_from: Optional[str] = None,
         created_to: Optional[str] = None,
     ) -> "Page[TaskSummary]":
         """The caller's tasks, newest first: one page of 1 to 100, or all of them when it is iterated.
 
-        ``metadata`` finds tasks with these pairs, at most 3; ``q`` a text in the id, metadata or excerpt;
-        ``created_from`` and ``created_to`` are ISO 8601.
+        ``metadata`` finds tasks with these pairs, at most 3, and ``q`` those with this text in their id, metadata or
+        excerpt; ``schedule`` finds the tasks of a schedule, and ``created_from`` and ``created_to`` (ISO 8601) those
+        of a time.
         """
         query: Dict[str, object] = {
             "per_page": per_page,
             "q": q,
+            "schedule": schedule,
             "assistant_id": assistant_id,
             "from": created_from,
             "to": created_to,

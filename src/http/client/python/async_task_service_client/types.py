@@ -23,15 +23,19 @@ __all__ = [
     "FileItemFile",
     "FileItemFileProviderData",
     "FileOutput",
+    "GetTaskEventsInclude",
+    "GetTaskInclude",
     "ImageOutput",
     "InputItem",
     "JsonObject",
+    "ListTasksInclude",
     "OutputFile",
     "OutputFileProviderData",
     "OutputItem",
     "PageMeta",
     "PausedReason",
     "PendingToolCall",
+    "PreviewSchedule",
     "RerunTask",
     "ResumedTask",
     "Schedule",
@@ -39,7 +43,9 @@ __all__ = [
     "ScheduleState",
     "ScheduledTask",
     "Task",
+    "TaskEndedBy",
     "TaskEvent",
+    "TaskSchedule",
     "TaskStatus",
     "TaskSummary",
     "TaskUsage",
@@ -419,6 +425,21 @@ class UpdateSchedule(TypedDict, total=False):
     task: ScheduledTask
 
 
+class _PreviewSchedule(TypedDict):
+    cron: str
+
+
+class PreviewSchedule(_PreviewSchedule, total=False):
+    """The rhythm to show."""
+
+    timezone: Optional[str]
+    """An IANA time zone such as `Europe/Berlin`; `UTC` by default."""
+    count: Optional[int]
+    """How many moments; 5 by default."""
+    after: Optional[str]
+    """The moments after this one; now by default."""
+
+
 class _ToolResult(TypedDict):
     tool_call_id: str
     """The `id` of a pending call."""
@@ -451,43 +472,39 @@ class PendingToolCall(TypedDict):
     arguments: JsonObject
 
 
-_WaitingOn = TypedDict(
-    "_WaitingOn",
+WaitingOn = TypedDict(
+    "WaitingOn",
     {
         "party": "Literal['core', 'client', 'queue']",
         "for": "Literal['acceptance', 'result', 'tool_results', 'room']",
+        "position": "Optional[int]",
         "until": Timestamp,
+        "silent_since": "Optional[Timestamp]",
+        "hand_overs": "Optional[int]",
     },
 )
+"""The party that has to act next, what it has to provide, and until when."""
 
 
-class WaitingOn(_WaitingOn, total=False):
-    """The party that has to act next, what it has to provide, and until when."""
+class AskedTask(TypedDict):
+    """The request of a task, without secrets. Requests of more than 262144 bytes are not kept."""
 
-    position: int
-    """
-    Present only with `queue`: the place in the queue, 1 for the next run. An estimate; 1000 means at least so
-    many.
-    """
-    silent_since: Timestamp
-    """Present only while the core reports nothing of the run and it was handed over again: the last sign of life."""
-    hand_overs: int
-    """Present with `silent_since`: how often the run was handed over again since then."""
-
-
-class _AskedTask(TypedDict):
     assistant_id: int
     """The assistant."""
     input: List[InputItem]
     """The input items."""
     turns: List[JsonObject]
     """The conversation, earlier turns replaced by their messages."""
+    continues: Optional[str]
+    """The task whose messages come in front of `turns`, behind instructions; None without one."""
     client_tools: List[JsonObject]
     """The client tools, in one form."""
     llm_model_id: Optional[int]
     """The LLM configuration."""
     image_generator_id: Optional[int]
     """The image generator configuration."""
+    options: Optional[JsonObject]
+    """What a client of another protocol asked of the model; None without it."""
     max_execution_time: int
     """The limit in seconds."""
     priority: int
@@ -498,13 +515,24 @@ class _AskedTask(TypedDict):
     """The client's labels."""
 
 
-class AskedTask(_AskedTask, total=False):
-    """The request of a task, without secrets. Requests of more than 262144 bytes are not kept."""
+class TaskEndedBy(TypedDict):
+    """Who or what ended a task."""
 
-    continues: str
-    """The task whose messages come in front of `turns`, behind instructions. Absent without one."""
-    options: JsonObject
-    """What a client of another protocol asked of the model. Absent without it."""
+    by: str
+    """
+    The `user`, an `operator`, a call of another service (`rpc`), the `core`, or what passed: `time_limit`,
+    `acceptance_timeout`, `revocation`.
+    """
+    at: Timestamp
+
+
+class TaskSchedule(TypedDict):
+    """The schedule that made a task."""
+
+    id: str
+    """Schedule identifier."""
+    scheduled_for: Timestamp
+    """The moment of the schedule."""
 
 
 class TaskUsage(TypedDict):
@@ -537,8 +565,9 @@ class _Task(TypedDict):
     error: Optional[str]
     """Human-readable reason when failed; when canceled, the `reason` if one was given."""
     created_at: Timestamp
+    """Moment of the creation."""
     completed_at: Optional[Timestamp]
-    """Moment of the transition to a final status."""
+    """Moment of the transition to a final status; None before."""
     turn: Optional[Turn]
     """The result when completed. Before that, and in a failed task, it may have partial output."""
 
@@ -554,8 +583,12 @@ class Task(_Task, total=False):
     """Present only with `?include=metadata`: the `metadata` of the request."""
     request: Optional[AskedTask]
     """Present only with `?include=request`: the request. None when it is not kept."""
+    ended_by: Optional[TaskEndedBy]
+    """Present only with `?include=ended_by`: who or what ended the task; None while it has not ended."""
+    schedule: Optional[TaskSchedule]
+    """Present only with `?include=schedule`: the schedule that made the task, and its moment; None without one."""
     usage: Optional[TaskUsage]
-    """Present only with `?include=usage`: None until an interrupt or the end of the task."""
+    """Present only with `?include=usage`: what the task consumed; None until an interrupt or the end of the task."""
 
 
 class _TaskSummary(TypedDict):
@@ -565,8 +598,9 @@ class _TaskSummary(TypedDict):
     error: Optional[str]
     """Human-readable reason when failed; when canceled, the `reason` if one was given."""
     created_at: Timestamp
+    """Moment of the creation."""
     completed_at: Optional[Timestamp]
-    """Moment of the transition to a final status."""
+    """Moment of the transition to a final status; None before."""
 
 
 class TaskSummary(_TaskSummary, total=False):
@@ -657,7 +691,9 @@ class CanceledTasks(TypedDict):
     """Their identifiers."""
 
 
-class _DeliveryAttempt(TypedDict):
+class DeliveryAttempt(TypedDict):
+    """One POST to the callback URL."""
+
     number: int
     """From 1."""
     started_at: Timestamp
@@ -667,13 +703,8 @@ class _DeliveryAttempt(TypedDict):
     """HTTP status of the response; None without one."""
     error: Optional[Literal["address_refused", "name_not_resolved", "connection_failed", "tls_failed", "timed_out", "broken_answer", "redirected", "not_2xx", "lost", "not_sent"]]
     """Class of the failure; None after a success."""
-
-
-class DeliveryAttempt(_DeliveryAttempt, total=False):
-    """One POST to the callback URL."""
-
-    hint: str
-    """What helps, where the status says it: a receiver that answers 413 has to take larger bodies."""
+    hint: Optional[str]
+    """What helps, where the status says it: a receiver that answers 413 has to take larger bodies; otherwise None."""
 
 
 class Delivery(TypedDict):
@@ -874,6 +905,18 @@ class Usage(TypedDict):
     totals: UsageTotals
     meta: UsageMeta
     """What was asked."""
+
+
+ListTasksInclude = Literal["metadata", "excerpt", "waiting_on", "assistant"]
+"""What `include` of `listTasks` adds."""
+
+
+GetTaskInclude = Literal["waiting_on", "request", "turn", "metadata", "ended_by", "schedule", "usage"]
+"""What `include` of `getTask` adds."""
+
+
+GetTaskEventsInclude = Literal["text", "turn"]
+"""What `include` of `getTaskEvents` adds."""
 
 
 MEDIA_TYPES = {

@@ -116,15 +116,34 @@ const Limit = ({ assistant, onClose, onDone }: DialogProps & { readonly assistan
   )
 }
 
+const Problem = ({ queue: { core_busy_since: busySince, core_unreachable: unreachable, waiting } }: {
+  readonly queue: Queue
+}) => {
+  const since = unreachable?.since ?? busySince
+  return since === null ? null : (
+    <p class="banner" role="status">
+      <Icon name="warning" />
+      <span>
+        {unreachable === null
+          ? (
+            <>
+              The core ran out of room <Age at={since} />
+            </>
+          )
+          : (
+            <>
+              The core was lost <Age at={since} />: <bdi>{unreachable.reason}</bdi>
+            </>
+          )}. {waiting.toLocaleString("en")} wait.
+      </span>
+    </p>
+  )
+}
+
 const Summary = ({ queue }: { readonly queue: Queue }) => (
   <>
-    {queue.core_busy_since === null ? null : (
-      <p class="banner" role="status">
-        <Icon name="warning" />
-        The core has no room since <Age at={queue.core_busy_since} />, {queue.waiting.toLocaleString("en")} wait
-      </p>
-    )}
-    <dl class="facts">
+    <Problem queue={queue} />
+    <dl class="facts queue-facts">
       <Fact term="Running">{queue.running.toLocaleString("en")}</Fact>
       <Fact term="Limit">{limitOf(queue.runs)}</Fact>
       <Fact term="Waiting">{queue.waiting.toLocaleString("en")}</Fact>

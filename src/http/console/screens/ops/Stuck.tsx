@@ -21,7 +21,7 @@ const adviceOf = ({ status, waiting_on: waiting }: Run): readonly [why: string, 
       "Check the core: only an event accepts a run, not the answer to the call. It fails by itself in time."
     ]
   }
-  if (waiting?.silent_since !== undefined) {
+  if (waiting != null && waiting.silent_since !== null) {
     return [
       `The core is silent, and got it again ${waiting.hand_overs ?? 0}×`,
       "It is handed over again by itself. If the core is well, cancel it."

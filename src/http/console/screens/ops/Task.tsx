@@ -37,7 +37,7 @@ const Facts = ({ task }: { readonly task: Detail }) => (
       : (
         <Fact term={task.waiting_on.party === "queue" ? "Queued" : `Waits for the ${task.waiting_on.party}`}>
           {placeOf(task.waiting_on) ?? task.waiting_on.for.replaceAll("_", " ")}, due <Age at={task.waiting_on.until} />
-          {task.waiting_on.silent_since === undefined
+          {task.waiting_on.silent_since === null
             ? null
             : (
               <>

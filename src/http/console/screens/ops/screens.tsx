@@ -1,34 +1,18 @@
 /** The screens of operators. */
 import type { Screens } from "../../components/Parts.tsx"
-import { config } from "../../config.ts"
 import * as Router from "../../Router.ts"
-import { OpsUsage } from "../Usage.tsx"
 import { OpsAudit } from "./Audit.tsx"
 import { OpsBulk, OpsBulkList } from "./Bulk.tsx"
 import { OpsCluster } from "./Cluster.tsx"
-import { OpsEndpoints } from "./Endpoints.tsx"
 import { OpsErrors } from "./Errors.tsx"
 import { Overview } from "./Overview.tsx"
 import { OpsQueue } from "./Queue.tsx"
 import { OpsRevocations } from "./Revocations.tsx"
-import { OpsSchedules } from "./Schedules.tsx"
 import { OpsStuck } from "./Stuck.tsx"
 import { OpsTask } from "./Task.tsx"
 import { Tasks } from "./Tasks.tsx"
 import { OpsUser } from "./User.tsx"
 import { OpsWebhooks } from "./Webhooks.tsx"
-
-const scheduleScreens: Screens = [
-  [/^\/ops\/schedules$/, () => <OpsSchedules key={Router.query.value.toString()} />]
-]
-
-const endpointScreens: Screens = [
-  [/^\/ops\/endpoints$/, () => <OpsEndpoints key={Router.query.value.toString()} />]
-]
-
-const usageScreens: Screens = [
-  [/^\/ops\/usage$/, () => <OpsUsage key={Router.query.value.toString()} />]
-]
 
 export const screens: Screens = [
   [/^\/ops$/, () => <Overview />],
@@ -43,8 +27,5 @@ export const screens: Screens = [
   [/^\/ops\/bulk\/([^/]+)$/, (id) => <OpsBulk key={id} id={id} />],
   [/^\/ops\/users\/([^/]+)$/, (sub) => <OpsUser key={sub} sub={decodeURIComponent(sub)} />],
   [/^\/ops\/audit$/, () => <OpsAudit key={Router.query.value.toString()} />],
-  [/^\/ops\/revocations$/, () => <OpsRevocations key={Router.query.value.toString()} />],
-  ...config.value.schedules ? scheduleScreens : [],
-  ...config.value.endpoints ? endpointScreens : [],
-  ...config.value.usage ? usageScreens : []
+  [/^\/ops\/revocations$/, () => <OpsRevocations key={Router.query.value.toString()} />]
 ]

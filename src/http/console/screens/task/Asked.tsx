@@ -24,7 +24,7 @@ export const Asked = ({ request }: { readonly request: NonNullable<Task["request
     <section class="request" aria-label="Request">
       <p class="detail">
         To <bdi>{assistants.nameOf(request.assistant_id)}</bdi>
-        {request.continues === undefined ? null : (
+        {request.continues === null ? null : (
           <>
             , continues{" "}
             <a href={href(`/tasks/${request.continues}`)}>

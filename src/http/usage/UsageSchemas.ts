@@ -1,7 +1,29 @@
 /** Views of usage. */
 import { Schema } from "effect"
-import { usageSteps } from "../../domain/Usage.ts"
-import { Count, Moment, tokenCounts } from "./TaskSchemas.ts"
+import { usageSteps } from "../../services/usage/Usage.ts"
+import { Count, Moment } from "../contract/TaskSchemas.ts"
+
+/** Tokens of a task or of a period. */
+const tokenCounts = {
+  input_tokens: Count.annotate({ description: "Tokens that models read, cached ones included." }),
+  output_tokens: Count.annotate({ description: "Tokens that models wrote, reasoning included." }),
+  total_tokens: Count.annotate({ description: "Input and output, as the core added them." }),
+  cached_input_tokens: Count.annotate({ description: "The part of the input that the provider had cached." }),
+  reasoning_tokens: Count.annotate({ description: "The part of the output that is reasoning." })
+}
+
+/** What `include=usage` adds to a task. */
+export const TaskUsageView = Schema.NullOr(
+  Schema.Struct({
+    ...tokenCounts,
+    active_seconds: Count.annotate({ description: "Time in `processing`, without waiting." }),
+    cost: Schema.NullOr(Schema.String).annotate({ description: "Plain decimal; null when nothing has a price." }),
+    source: Schema.Literals(["reported", "none"]).annotate({ description: "`none`: the core reported no usage." }),
+    is_final: Schema.Boolean.annotate({ description: "Whether the task has ended." })
+  }).annotate({ identifier: "TaskUsage", description: "What a task consumed, as the core reported it." })
+).annotate({
+  description: "what the task consumed; null until an interrupt or the end of the task."
+})
 
 const amounts = {
   tasks: Count.annotate({ description: "Tasks that ended in the period." }),

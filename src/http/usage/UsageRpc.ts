@@ -1,9 +1,9 @@
-/** `GET /api/usage` on behalf of any `sub`. An extension handles it. */
+/** `GET /api/usage` on behalf of any `sub`. */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { usageKeys, usageSteps } from "../../../domain/Usage.ts"
-import { UsageView } from "../UsageSchemas.ts"
-import { refusals, RpcAuthorization } from "./RpcErrors.ts"
+import { usageKeys, usageSteps } from "../../services/usage/Usage.ts"
+import { refusals, RpcAuthorization } from "../contract/rpc/RpcErrors.ts"
+import { UsageView } from "./UsageSchemas.ts"
 
 const moment = Schema.optionalKey(Schema.String)
 

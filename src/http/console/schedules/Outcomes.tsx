@@ -1,8 +1,8 @@
 /** Parts of the screens of schedules, of users and operators. */
-import type { ScheduleRun, ScheduleState } from "../../client/promise/SchedulesResource.ts"
+import type { ScheduleRun, ScheduleState } from "../../client/promise/Types.ts"
 import { now, relative } from "../clock.ts"
-import { momentWords } from "../schedules.ts"
-import { Icon, type IconName } from "./Icon.tsx"
+import { Icon, type IconName } from "../components/Icon.tsx"
+import { momentWords } from "./schedules.ts"
 
 const states: Readonly<Record<ScheduleState, readonly [icon: IconName, word: string, style: string]>> = {
   active: ["again", "Active", "completed"],

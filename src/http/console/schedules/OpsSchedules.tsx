@@ -1,15 +1,15 @@
 /** Schedules of all users: what is late now, what was late or missed in the last day, what is paused. */
-import type { Schedule, ScheduleRun } from "../../../client/promise/SchedulesResource.ts"
-import { duration } from "../../clock.ts"
-import { Age, Moment, shortId } from "../../components/Basics.tsx"
-import { Select, TextFilter } from "../../components/Filters.tsx"
-import { Icon } from "../../components/Icon.tsx"
-import { ClearFilters, useRows } from "../../components/Operators.tsx"
-import { Outcome, State } from "../../components/Schedules.tsx"
-import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
-import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
-import { href, query, queryOf } from "../../Router.ts"
-import { cronWords } from "../../schedules.ts"
+import type { Schedule, ScheduleRun } from "../../client/promise/Types.ts"
+import { duration } from "../clock.ts"
+import { Age, Moment, shortId } from "../components/Basics.tsx"
+import { Icon } from "../components/Icon.tsx"
+import { ClearFilters, useRows } from "../components/Operators.tsx"
+import { Empty, Loaded, Screen } from "../components/Screen.tsx"
+import { AgeCell, Cell, Rows, Text } from "../components/Table.tsx"
+import { Select, TextFilter } from "../components/Filters.tsx"
+import { href, query, queryOf } from "../Router.ts"
+import { Outcome, State } from "./Outcomes.tsx"
+import { cronWords } from "./schedules.ts"
 
 interface Owner {
   readonly id: string

@@ -1,10 +1,10 @@
-/** Usage of the caller. An extension handles it. */
+/** Usage of the caller. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { usageGroups, usageKeys, usageSteps } from "../../domain/Usage.ts"
-import { ServiceUnavailable, ValidationFailed } from "./Errors.ts"
-import { Authorization } from "./Middleware.ts"
-import { operation, query } from "./Operation.ts"
+import { usageGroups, usageKeys, usageSteps } from "../../services/usage/Usage.ts"
+import { ServiceUnavailable, ValidationFailed } from "../contract/Errors.ts"
+import { Authorization } from "../contract/Middleware.ts"
+import { operation, query } from "../contract/Operation.ts"
 import { UsageView } from "./UsageSchemas.ts"
 
 const moment = { type: "string", format: "date-time" }

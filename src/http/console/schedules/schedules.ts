@@ -1,5 +1,5 @@
 /** Schedules in words, and the form of one: its request body, and the fields to which the service's errors belong. */
-import type { CreateSchedule, Schedule, UpdateSchedule } from "../client/promise/SchedulesResource.ts"
+import type { CreateSchedule, Schedule, UpdateSchedule } from "../../client/promise/Types.ts"
 
 export interface ScheduleForm {
   readonly name: string

@@ -1,13 +1,14 @@
 /** Webhook endpoints: how they are doing, a new one, a sample, and whether they are enabled. */
 import { useState } from "preact/hooks"
-import { Age, TextField } from "../../components/Basics.tsx"
-import { Confirm } from "../../components/Dialog.tsx"
-import { OlderPages, useRows } from "../../components/Operators.tsx"
-import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
-import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
-import { notify } from "../../messages.ts"
-import { mayChange, patch, post, queryOf, remove } from "../../operator.ts"
-import { query } from "../../Router.ts"
+import { Age, TextField } from "../components/Basics.tsx"
+import { Confirm } from "../components/Dialog.tsx"
+import { OlderPages, useRows } from "../components/Operators.tsx"
+import type { Screens } from "../components/Parts.tsx"
+import { Empty, Loaded, Screen } from "../components/Screen.tsx"
+import { AgeCell, Cell, Rows, Text } from "../components/Table.tsx"
+import { notify } from "../messages.ts"
+import { mayChange, patch, post, queryOf, remove } from "../operator.ts"
+import { query } from "../Router.ts"
 
 interface Endpoint {
   readonly id: string
@@ -149,7 +150,7 @@ const Secret = ({ onClose, secret }: { readonly onClose: () => void; readonly se
   </Confirm>
 )
 
-export const OpsEndpoints = () => {
+const OpsEndpoints = () => {
   const [isRegistering, setRegistering] = useState(false)
   const [secret, setSecret] = useState<string | undefined>(undefined)
   const cursor = query.value.get("cursor")
@@ -197,3 +198,5 @@ export const OpsEndpoints = () => {
     </Screen>
   )
 }
+
+export const screens: Screens = [[/^\/ops\/endpoints$/, () => <OpsEndpoints key={query.value.toString()} />]]

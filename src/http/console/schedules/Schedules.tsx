@@ -1,15 +1,16 @@
 /** The user's schedules by state, newest first. */
-import type { PageOf, Schedule, ScheduleState } from "../../client/promise/SchedulesResource.ts"
+import type { PageOf } from "../../client/promise/TaskPages.ts"
+import type { Schedule, ScheduleState } from "../../client/promise/Types.ts"
 import { client } from "../api.ts"
 import { Age } from "../components/Basics.tsx"
 import { chosenPage, Pages } from "../components/Pages.tsx"
-import { State } from "../components/Schedules.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { Cell, Rows } from "../components/Table.tsx"
 import { useKeys } from "../keys.ts"
 import { usePoll } from "../poll.ts"
 import { href, query } from "../Router.ts"
-import { rhythmWords } from "../schedules.ts"
+import { State } from "./Outcomes.tsx"
+import { rhythmWords } from "./schedules.ts"
 
 const states: ReadonlyArray<ScheduleState> = ["active", "paused", "ended"]
 const words = { active: "Active", paused: "Paused", ended: "Ended" } as const

@@ -1,18 +1,18 @@
 /** Makes a schedule or changes one, with a preview of its next moments. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { ValidationError } from "../../client/promise/ApiErrors.ts"
-import type { Schedule } from "../../client/promise/SchedulesResource.ts"
 import { randomId } from "../../client/promise/Transport.ts"
+import type { Schedule } from "../../client/promise/Types.ts"
 import { submitting, useAction } from "../actions.ts"
 import { client } from "../api.ts"
 import * as assistants from "../assistants.ts"
 import { AssistantField } from "../components/AssistantField.tsx"
 import { Field, Segments, shortId, TextField, type TextFieldProps } from "../components/Basics.tsx"
-import { Moments } from "../components/Schedules.tsx"
 import { Loaded, messageOf, Problem, Screen } from "../components/Screen.tsx"
 import { notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { href, navigate } from "../Router.ts"
+import { Moments } from "./Outcomes.tsx"
 import {
   bodyOf,
   changesOf,
@@ -28,7 +28,7 @@ import {
   presets,
   problemsOf,
   type ScheduleForm
-} from "../schedules.ts"
+} from "./schedules.ts"
 import { refusal, Refused } from "./ScheduleScreen.tsx"
 
 interface Editing {

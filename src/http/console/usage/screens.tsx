@@ -1,6 +1,6 @@
 /** What tasks consumed in a range: of the user, and of all users for operators. */
 import { useEffect } from "preact/hooks"
-import type { Usage as Found, UsageBucket, UsageTotals } from "../../client/promise/UsageResource.ts"
+import type { Usage as Found, UsageBucket, UsageTotals } from "../../client/promise/Types.ts"
 import { useAction } from "../actions.ts"
 import { client } from "../api.ts"
 import * as assistants from "../assistants.ts"
@@ -11,10 +11,10 @@ import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
 import { Cell, DataTable, Text } from "../components/Table.tsx"
 import { csvOf, save } from "../csv.ts"
 import { useKeys } from "../keys.ts"
-import { money } from "../money.ts"
 import * as operator from "../operator.ts"
 import { usePoll } from "../poll.ts"
 import { href, query, queryOf } from "../Router.ts"
+import { money } from "./money.ts"
 
 const day = 86_400_000
 /** Milliseconds. */
@@ -384,4 +384,7 @@ export const OpsUsage = () => (
   />
 )
 
-export const screens: Screens = [[/^\/usage$/, () => <Usage />]]
+export const screens: Screens = [
+  [/^\/usage$/, () => <Usage />],
+  [/^\/ops\/usage$/, () => <OpsUsage />]
+]

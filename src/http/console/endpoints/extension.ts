@@ -1,0 +1,8 @@
+/** Webhook endpoints in the console. */
+import type { ConsoleExtension } from "../ConsoleExtension.ts"
+
+export const extension: ConsoleExtension = {
+  operatorItems: [{ to: "/ops/endpoints", label: "Endpoints", icon: "link" }],
+  paths: /^\/ops\/endpoints/,
+  load: () => import("./screens.tsx")
+}

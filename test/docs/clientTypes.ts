@@ -1,0 +1,77 @@
+/** The OpenAPI document of clients, with all extensions, and what the generators of types for both clients have in common. */
+import { OpenApi } from "effect/http-api"
+import { PublicApi } from "../../src/http/contract/Api.ts"
+import { withTaskFields } from "../../src/http/Docs.ts"
+import { extensions } from "../../src/runtime/loadedExtensions.ts"
+
+// oxlint-disable-next-line typescript/no-explicit-any -- a schema of any shape
+export type Node = Record<string, any>
+
+const routes = extensions.map((extension) => extension.routes)
+const [group, ...groups] = routes.flatMap(({ publicGroup }) => publicGroup ?? [])
+const api = group === undefined ? PublicApi : PublicApi.add(group, ...groups)
+
+export const document: Node = withTaskFields(routes.flatMap(({ taskField }) => taskField ?? []))(
+  OpenApi.fromApi(api as typeof PublicApi)
+)
+
+const described: Node = document["components"].schemas
+
+export const schemas: Node = {
+  ...described,
+  // A client merges the name of the event with its data.
+  TaskEvent: {
+    ...described["TaskEvent"],
+    description: "A change of a task, or its progress.",
+    required: [...described["TaskEvent"].required, "event"],
+    properties: {
+      ...described["TaskEvent"].properties,
+      event: {
+        enum: [...described["TaskStatus"].enum, "progress"],
+        description: "The new status, or `progress`, which does not change it."
+      }
+    }
+  }
+}
+
+/** What users write: the bodies of requests. In them null means the same as absent, and lists may be of any kind. */
+export const bodies = ["CreateTask", "RerunTask", "CreateSchedule", "UpdateSchedule", "PreviewSchedule", "ToolResult"]
+  .filter((name) => described[name] !== undefined)
+
+/** The types of responses. */
+export const responses = [
+  "Task",
+  "TaskSummary",
+  "TaskEvent",
+  "PageMeta",
+  "CreatedTask",
+  "ResumedTask",
+  "CanceledTask",
+  "CanceledTasks",
+  "Delivery",
+  "UploadedFile",
+  "Schedule",
+  "ScheduleRun",
+  "Usage"
+].filter((name) => described[name] !== undefined)
+
+export const pascal = (name: string) => name.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase())
+
+export const nameOf = ($ref: string) => $ref.split("/").at(-1) ?? ""
+
+/** The operations of the document by their ids, with the schemas of the parameters of their queries. */
+export const operations: ReadonlyArray<{
+  readonly id: string
+  readonly method: string
+  readonly path: string
+  readonly tags: ReadonlyArray<string>
+  readonly parameters: ReadonlyArray<Node>
+}> = Object.entries<Node>(document["paths"]).flatMap(([path, methods]) =>
+  Object.entries<Node>(methods).map(([method, { operationId, parameters = [], tags = [] }]) => ({
+    id: operationId,
+    method: method.toUpperCase(),
+    path,
+    tags,
+    parameters
+  }))
+)
