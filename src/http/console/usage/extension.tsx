@@ -1,9 +1,9 @@
 /** Usage in the console. */
 import { useEffect } from "preact/hooks"
 import type { Task } from "../../client/promise/Types.ts"
-import { currency, loadCurrency } from "./currency.ts"
 import { Fact } from "../components/Basics.tsx"
 import type { ConsoleExtension } from "../ConsoleExtension.ts"
+import { currency, loadCurrency } from "./currency.ts"
 import { money } from "./money.ts"
 
 const Facts = ({ task: { usage } }: { readonly task: Task }) => {
