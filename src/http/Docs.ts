@@ -59,7 +59,7 @@ const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
     const found = yield* Effect.cached(Effect.sync(() => complete(OpenApi.fromApi(api))))
     const document = yield* Effect.cached(Effect.map(found, (value) => HttpServerResponse.jsonUnsafe(value)))
     const page = yield* Effect.cached(Effect.map(found, (value) => {
-      const parts = splitPage(DocsPage.render(value, paths.document))
+      const parts = splitPage(DocsPage.render(value, paths.document, paths.page === "/docs"))
       return { parts, shared: html(join(parts)) }
     }))
     yield* router.add("GET", paths.document, document)

@@ -1,6 +1,6 @@
 /** The documentation page in a real browser. */
 import axe from "axe-core"
-import { assert, describe, it, onTestFinished } from "vitest"
+import { assert, describe, expect, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../kit/Browser.ts"
 import { mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -51,6 +51,17 @@ describe.skipIf(!hasBrowser)("/docs in a browser", () => {
     await page.goto(`${service.url}/docs#tag/tasks/GET/api/tasks`)
     await page.getByRole("heading", { name: "Create a task" }).waitFor()
     await page.getByText("Bearer YOUR_SECRET_TOKEN").first().waitFor()
+    // Each error is described once.
+    assert.isAtMost(await page.getByText("The token is missing, invalid, expired or revoked.").count(), 2)
+    await page.getByRole("button", { name: "Python" }).first().click()
+    await page.getByText("print(client.tasks.create(").waitFor()
+    await page.getByRole("button", { name: "curl" }).first().click()
+    const navigation = page.getByRole("navigation", { name: "Operations" })
+    await page.getByRole("searchbox", { name: "Filter" }).fill("tool-results")
+    await expect.poll(() => navigation.locator("li li:visible").count()).toBe(1)
+    await navigation.locator("li li:visible a").click()
+    await page.waitForURL(/tool-results$/)
+    await page.getByRole("searchbox", { name: "Filter" }).fill("")
     await page.getByText("019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913").first().waitFor()
     await page.getByRole("button", { name: "Test Request (get /api/tasks)", exact: true }).click()
     await page.getByRole("textbox", { name: /token/i }).last().click()

@@ -41,7 +41,9 @@ afterAll(async () => {
 describe("test/examples", () => {
   it("has an expectation for every program", () => {
     assert.sameMembers(
-      fs.globSync("{*,recipes/*,schedules/nightly}.{ts,sh,py}", { cwd: examples }).filter((name) => !name.startsWith("core.")),
+      fs.globSync("{*,recipes/*,schedules/nightly}.{ts,sh,py}", { cwd: examples }).filter((name) =>
+        !name.startsWith("core.")
+      ),
       Object.keys(expected)
     )
   })

@@ -75,7 +75,12 @@ describe("the live service", () => {
     await ok(200, "GET", `/api/tasks/${uuid}`, token)
     await ok(200, "GET", "/api/tasks?status=interrupted,pending&page=1&per_page=100", token)
     await ok(200, "GET", "/api/tasks?metadata[customer]=4711&metadata[order]=7&include=metadata", token)
-    await ok(200, "GET", "/api/tasks?q=4711&include=excerpt,metadata", token)
+    await ok(
+      200,
+      "GET",
+      "/api/tasks?q=4711&assistant_id=1&from=2026-01-01T00:00:00Z&include=excerpt,metadata,assistant",
+      token
+    )
     await refused(422, "GET", "/api/tasks?status=nonsense", token)
     await refused(422, "GET", "/api/tasks?q=", token)
     await refused(422, "POST", `/api/tasks/${uuid}/tool-results`, token, { results: [] })

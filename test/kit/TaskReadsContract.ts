@@ -10,6 +10,8 @@ import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
 import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import { call, commit, makeTask, stored, type StoreTests, turn, uuid } from "./StoredTasks.ts"
 
+const anything = { text: null, assistantId: null, from: null, to: null }
+
 export const contract = (it: StoreTests) => {
   it.effect("keeps partial output and returns a turn unchanged", () =>
     Effect.gen(function*() {
@@ -139,11 +141,40 @@ export const contract = (it: StoreTests) => {
       const excerpts = yield* reads.excerpts(principal.sub, all)
       assert.strictEqual(excerpts.get(asked.uuid), "Refund the order")
       assert.isFalse(excerpts.has(labeled.uuid) || excerpts.has(foreign.uuid))
-      const search = (text: string) => Effect.map(reads.search(principal.sub, text), (uuids) => uuids.toSorted())
+      const search = (text: string) =>
+        Effect.map(reads.search(principal.sub, { ...anything, text }), (uuids) => uuids.toSorted())
       assert.includeMembers(yield* search("refund"), [asked.uuid, labeled.uuid])
       assert.deepStrictEqual(yield* search("project: ref"), [labeled.uuid])
       assert.deepStrictEqual(yield* search(labeled.uuid.slice(2)), [labeled.uuid])
       assert.deepStrictEqual(yield* search(`${asked.uuid.slice(0, 8)}…${asked.uuid.slice(-12)}`), [asked.uuid])
       for (const text of ["%", foreign.uuid, "assistant_id"]) assert.deepStrictEqual(yield* search(text), [], text)
+    }))
+
+  it.effect("finds a user's tasks by assistant and by when they were created", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const { principal } = yield* makeTask()
+      const at = (second: number) => Timestamp.make(1_764_000_000_000_000 + second * 1_000_000)
+      const made = yield* Effect.forEach([[1, 7], [2, 8], [3, 7]] as const, ([second, assistantId]) =>
+        stored({ principal, assistantId, createdAt: at(second), metadata: { project: "x" } }))
+      const foreign = yield* stored({ assistantId: 7, createdAt: at(2) })
+      const uuids = made.map(({ uuid }) =>
+        uuid
+      )
+      const search = (wanted: object) =>
+        Effect.map(
+          reads.search(principal.sub, { ...anything, ...wanted }),
+          (found) => found.map((uuid) => uuids.indexOf(uuid) + 1).toSorted()
+        )
+      assert.deepStrictEqual(yield* search({ assistantId: 7 }), [1, 3])
+      assert.deepStrictEqual(yield* search({ from: at(2) }), [2, 3])
+      assert.deepStrictEqual(yield* search({ from: at(2), to: at(3) }), [2])
+      assert.deepStrictEqual(yield* search({ assistantId: 7, to: at(3), text: "project: x" }), [1])
+      assert.deepStrictEqual(yield* search({ assistantId: 9 }), [])
+      assert.deepStrictEqual(
+        [...yield* reads.assistants(principal.sub, [...uuids, foreign.uuid])].map(([, assistant]) => assistant)
+          .toSorted(),
+        [7, 7, 8]
+      )
     }))
 }

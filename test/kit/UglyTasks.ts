@@ -57,6 +57,41 @@ export const boundedSchema = {
   }
 }
 
+/** Scripts that run from right to left, and that have no spaces. */
+const scripts = {
+  arabic: {
+    question: "لخّص شكاوى هذا الأسبوع وقارنها بالأسبوع الماضي",
+    answer: `وصلت **42 شكوى** هذا الأسبوع، أي أقل بنسبة 12.4 % من الأسبوع الماضي.
+
+| السبب | هذا الأسبوع | الأسبوع الماضي |
+| --- | ---: | ---: |
+| تأخر التوصيل | 18 | 25 |
+| منتج تالف | 14 | 13 |
+| خطأ في الفاتورة | 10 | 10 |
+
+1. الطلب \`2026-11-B-0417\` ضاع عند شركة النقل، راجع [حالة الحادث](https://status.carrier.example/incidents/8812).
+2. الطلب 2026-11-B-0418 أُعيد إرساله يوم 2026-11-23 الساعة 10:31.
+
+> التوقع يفترض أن هذه الدفعة استثناء.`
+  },
+  chinese: {
+    question: "请总结本周的客户投诉，并与上周进行比较，重点说明物流延误的原因以及我们应当采取的措施",
+    answer:
+      `本周共收到 **42 起投诉**，比上周减少 12.4%。主要原因是新的承运商在华东地区的配送时间缩短了一天，但是批次 2026-11-B 在运输途中丢失，其中十四位客户仍在等待退款。
+
+| 原因 | 本周 | 上周 |
+| --- | ---: | ---: |
+| 物流延误 | 18 | 25 |
+| 商品损坏 | 14 | 13 |
+| 发票错误 | 10 | 10 |
+
+1. 订单 \`2026-11-B-0417\` 已由承运商确认丢失，详见[事故状态](https://status.carrier.example/incidents/8812)。
+2. 订单 2026-11-B-0418 已于 2026-11-23 10:31 重新发出。
+
+{"总计": 42}`
+  }
+}
+
 const longWord = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft".repeat(3)
 
 const requests = {
@@ -86,6 +121,8 @@ export interface UglyTasks {
   readonly interrupted: string
   readonly wide: string
   readonly failed: string
+  readonly arabic: string
+  readonly chinese: string
 }
 
 /** Creates them for the user of a token. */
@@ -101,6 +138,10 @@ export const createUgly = async (service: Service, core: ScriptedCore, token: st
   await report(wide.run, { type: "completed", turn: turnOf(requests.wide, said) })
   const failed = await start(requests.failed)
   await report(failed.run, { type: "failed", code: "internal", message: error })
+  const [arabic, chinese] = [await start(scripts.arabic.question), await start(scripts.chinese.question)]
+  for (const [{ run }, { answer, question }] of [[arabic, scripts.arabic], [chinese, scripts.chinese]] as const) {
+    await report(run, { type: "completed", turn: turnOf(question, answer) })
+  }
   const interrupted = await start(requests.interrupted, {
     metadata: { project: "Rückerstattungen 2026/27", ticket: "HELP-48213", "فريق": "خدمة العملاء" },
     client_tools: [{ type: "function", name: "approve_refund", output_schema: boundedSchema }]
@@ -114,7 +155,13 @@ export const createUgly = async (service: Service, core: ScriptedCore, token: st
       arguments: { order: "2026-11-B-0417", amount: 189.9, customer: "Ngọc Ánh Nguyễn-Þórsdóttir", note: longWord }
     }]
   })
-  return { interrupted: interrupted.uuid, wide: wide.uuid, failed: failed.uuid }
+  return {
+    interrupted: interrupted.uuid,
+    wide: wide.uuid,
+    failed: failed.uuid,
+    arabic: arabic.uuid,
+    chinese: chinese.uuid
+  }
 }
 
 /** The causes of failures, each with parts that differ from one failure to the next. */

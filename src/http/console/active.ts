@@ -2,7 +2,8 @@
 import type { TaskPage } from "../client/promise/TaskPages.ts"
 import type { TaskStatus } from "../client/promise/Types.ts"
 import { client } from "./api.ts"
-import { poll } from "./poll.ts"
+import { isAway, poll } from "./poll.ts"
+import { notifications } from "./preferences.ts"
 
 /** The service's own limit of a page; users have five active tasks unless an operator allows more. */
 const maxShown = 100
@@ -16,8 +17,10 @@ export const intervalOf = ({ data }: TaskPage): number =>
   data.some(({ status }) => activeStatuses.includes(status)) ? listInterval.live : listInterval.quiet
 
 export const active = poll(
-  (signal) => client.tasks.list({ status: activeStatuses, per_page: maxShown, maxRetries: 0, signal }),
-  intervalOf
+  (signal) =>
+    client.tasks.list({ status: activeStatuses, per_page: maxShown, include: ["excerpt"], maxRetries: 0, signal }),
+  (page) => isAway.peek() ? listInterval.quiet : intervalOf(page),
+  () => notifications.value === "on"
 )
 
 export const interrupted = () => active.state.value.data?.data.filter(({ status }) => status === "interrupted") ?? []

@@ -1,10 +1,6 @@
 /** Calls of the service with the user's token. */
 import { signal } from "@preact/signals"
-import { fromResponse } from "../client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../client/promise/TaskServiceClient.ts"
-import type { Task } from "../client/promise/Types.ts"
-import type { ConsoleExtension } from "./ConsoleExtension.ts"
-import * as all from "./extensions.ts"
 import { renewed, session } from "./session.ts"
 
 /** Milliseconds of one attempt. */
@@ -47,60 +43,3 @@ export const client = new TaskServiceClient({
   timeout: Infinity,
   fetch: fetchAsUser
 })
-
-export interface TaskVersion {
-  readonly task: Task
-  readonly etag: string | null
-}
-
-/** Reads a task with the party that has to act, the request and the metadata; undefined when it has not changed since `etag`. */
-export const readTask = async (
-  uuid: string,
-  etag: string | null,
-  signal: AbortSignal
-): Promise<TaskVersion | undefined> => {
-  const added = served().flatMap(({ ofTask }) => ofTask?.include ?? [])
-  const include = ["waiting_on", "request", "metadata", ...added].join(",")
-  const response = await fetchAsUser(`/api/tasks/${encodeURIComponent(uuid)}?include=${include}`, {
-    headers: { accept: "application/json", ...(etag === null ? {} : { "if-none-match": etag }) },
-    signal
-  })
-  if (response.status === 304) return undefined
-  if (!response.ok) throw fromResponse(response.status, await response.text(), response.headers)
-  return { task: await response.json(), etag: response.headers.get("etag") }
-}
-
-/** What extensions add, whether or not the service has them. */
-export const extensions = Object.entries<ConsoleExtension>(all).map(([name, extension]) => ({ name, ...extension }))
-
-export const isServed = (name: string) => config.value.extensions.includes(name)
-
-/** What the extensions of the service add. */
-export const served = () => extensions.filter(({ name }) => isServed(name))
-
-export interface ConsoleConfig {
-  readonly version: string
-  readonly audiences: ReadonlyArray<"users" | "operators">
-  readonly dev_login: boolean
-  /** The names of the extensions that the service has. */
-  readonly extensions: ReadonlyArray<string>
-  readonly limits: {
-    readonly max_active_tasks: number
-    readonly file_bytes: number
-    readonly formats: ReadonlyArray<string>
-  }
-}
-
-export const config = signal<ConsoleConfig>({
-  version: "",
-  audiences: [],
-  dev_login: false,
-  extensions: [],
-  limits: { max_active_tasks: 0, file_bytes: 0, formats: [] }
-})
-
-export const loadConfig = async () => {
-  const response = await fetch("/console/config.json")
-  if (!response.ok) throw new Error(`The service answered ${response.status}`)
-  config.value = await response.json()
-}

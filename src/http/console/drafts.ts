@@ -1,37 +1,43 @@
 /** Drafts of answers to tool calls, which this tab keeps. */
-import type { AnswerKind, AnswerShape, Draft } from "./answers.ts"
+import { type AnswerKind, answerKinds, type AnswerShape, type Draft } from "./answers.ts"
 import { isFields, parse } from "./json.ts"
 import * as preferences from "./preferences.ts"
-import type { Typed } from "./schemaForm.ts"
+import { rowsIn, type Typed } from "./schemaForm.ts"
 
-const emptyDraft = (hasForm: boolean): Draft => ({
-  kind: hasForm ? "form" : undefined,
+/** A form begins with what the model proposes. */
+const emptyDraft = ({ edited, fields, proposed }: AnswerShape): Draft => ({
+  kind: fields === undefined ? undefined : "form",
   text: "",
   json: "",
-  form: {}
+  form: proposed,
+  edit: edited?.typed ?? {}
 })
 
-const allKinds: ReadonlySet<unknown> = new Set<AnswerKind>(["approve", "decline", "form", "text", "json", "failed"])
-const isKind = (value: unknown): value is AnswerKind => allKinds.has(value)
+const isKind = (value: unknown): value is AnswerKind => answerKinds.some((kind) => kind === value)
 
 const isTyped = (value: unknown): value is Typed =>
   isFields(value)
-  && Object.values(value).every((each) => typeof each === "string" || typeof each === "boolean" || Array.isArray(each))
+  && Object.values(value).every((each) =>
+    typeof each === "string" || typeof each === "boolean" ||
+    (Array.isArray(each) && each.every((one) => typeof one === "string")) ||
+    rowsIn(each)?.every(isTyped) === true
+  )
 
 /** Ids of calls are unique within a task only. */
 const nameOf = (uuid: string, callId: string) => `draft.${uuid}.${callId.slice(0, 500)}`
 
 /** The draft of a call that this tab keeps. */
-export const loadDraft = (uuid: string, callId: string, { fields, kinds }: AnswerShape): Draft => {
-  const empty = emptyDraft(fields !== undefined)
+export const loadDraft = (uuid: string, callId: string, shape: AnswerShape): Draft => {
+  const empty = emptyDraft(shape)
   const kept = parse(preferences.read(preferences.tab, nameOf(uuid, callId)) ?? "")?.value
   if (!isFields(kept)) return empty
-  const { form, json, kind, text } = kept
+  const { edit, form, json, kind, text } = kept
   return {
-    kind: isKind(kind) && kinds.includes(kind) ? kind : empty.kind,
+    kind: isKind(kind) && shape.kinds.includes(kind) ? kind : empty.kind,
     text: typeof text === "string" ? text : "",
     json: typeof json === "string" ? json : "",
-    form: isTyped(form) ? form : {}
+    form: isTyped(form) ? form : empty.form,
+    edit: isTyped(edit) ? edit : empty.edit
   }
 }
 

@@ -1,13 +1,14 @@
 /** Single-key shortcuts. They are dead while a field has focus or a dialog is open, and can be switched off (WCAG 2.1.4). */
-import { signal } from "@preact/signals"
 import { useLayoutEffect } from "preact/hooks"
+import { isHelpOpen, isPaletteOpen, screens } from "./palette.ts"
 import { keys } from "./preferences.ts"
 import { isOps, navigate } from "./Router.ts"
 
 export const shortcuts = [
+  ["Ctrl K", "Go to a screen, task or user"],
   ["/", "Filter"],
-  ["j", "Next row"],
-  ["k", "Previous row"],
+  ["j", "Next row or question"],
+  ["k", "Previous row or question"],
   ["Enter", "Open the row"],
   ["n", "New task"],
   ["i", "Inbox"],
@@ -19,8 +20,6 @@ export const shortcuts = [
 
 /** Those that lead to screens of users. */
 export const ofUsers: ReadonlyArray<string> = ["n", "i"]
-
-export const isHelpOpen = signal(false)
 
 type Action = () => unknown
 
@@ -58,6 +57,14 @@ const isTyping = (target: EventTarget | null) =>
 
 export const start = () =>
   document.addEventListener("keydown", (event) => {
+    if (
+      (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" &&
+      document.querySelector("dialog[open]") === null
+    ) {
+      event.preventDefault()
+      isPaletteOpen.value = screens.value.length > 0
+      return
+    }
     if (keys.value === "off" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
     if (document.querySelector("dialog[open]") !== null) return
     const action = ofScreen.get(event.key) ?? (Object.hasOwn(general, event.key) ? general[event.key] : undefined)

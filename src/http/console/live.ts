@@ -1,9 +1,10 @@
 /** Follows one task by its events, and its text as it is written, while this tab is visible. */
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals"
 import type { Task, TaskEvent } from "../client/promise/Types.ts"
-import { client, readTask } from "./api.ts"
+import { client } from "./api.ts"
 import { announce } from "./messages.ts"
 import { isAway, type Poll, poll, type Polled } from "./poll.ts"
+import { readTask } from "./readTask.ts"
 
 /** Milliseconds after which a hidden tab stops its polls and streams. */
 const hiddenTimeout = 60_000

@@ -1,6 +1,7 @@
 /** The form of a new task: its request body, and the fields to which the service's errors belong. */
 import type { CreateTask, InputItem, Task } from "../client/promise/Types.ts"
 import { parse } from "./json.ts"
+import { ownLabels } from "./related.ts"
 
 export interface TaskForm {
   readonly assistant_id: string
@@ -110,7 +111,7 @@ type StoredRequest = NonNullable<Task["request"]>
 /** The form of an earlier request, with its files. The service does not return the callback secret. */
 export const formOf = ({ input, ...stored }: StoredRequest) => {
   const texts = input.flatMap((item) => item.type === "text" ? [item.text] : [])
-  const labels = stored.metadata ?? {}
+  const labels = ownLabels(stored.metadata ?? {})
   const isPlain = Object.entries(labels).every(([key, value]) =>
     !/[\n:]/.test(key) && !value.includes("\n") && key.trim() === key && value.trim() === value
   )
@@ -131,6 +132,7 @@ export const formOf = ({ input, ...stored }: StoredRequest) => {
   )
   const carried: Carried = {
     ...Object.fromEntries(others),
+    ...(isPlain ? {} : { metadata: labels }),
     ...(stored.priority > highestPriority ? { priority: highestPriority } : {})
   }
   return { form, carried, items: input.filter(({ type }) => type !== "text") }

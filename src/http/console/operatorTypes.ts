@@ -102,8 +102,25 @@ export interface Errors {
     readonly count: number
     readonly first_at: string
     readonly last_at: string
+    readonly counts: ReadonlyArray<number>
     readonly samples: ReadonlyArray<string>
   }>
+}
+
+interface Percentiles {
+  readonly p50: number
+  readonly p95: number
+}
+
+export interface Durations {
+  readonly data: ReadonlyArray<{
+    readonly assistant_id: number | null
+    readonly name: string | null
+    readonly tasks: number
+    readonly waiting_ms: Percentiles
+    readonly running_ms: Percentiles
+  }>
+  readonly complete: boolean
 }
 
 export interface Stuck {

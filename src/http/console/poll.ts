@@ -31,8 +31,12 @@ export interface Poll<A> {
   readonly start: () => () => void
 }
 
-/** Polls `intervalOf` milliseconds after each success. */
-export const poll = <A>(read: (signal: AbortSignal) => PromiseLike<A>, intervalOf: (data: A) => number): Poll<A> => {
+/** Polls `intervalOf` milliseconds after each success, in a hidden tab only if `isKept`. */
+export const poll = <A>(
+  read: (signal: AbortSignal) => PromiseLike<A>,
+  intervalOf: (data: A) => number,
+  isKept = () => false
+): Poll<A> => {
   const state = signal<Polled<A>>({ data: undefined, error: undefined, at: 0 })
   let timer: ReturnType<typeof setTimeout> | undefined
   let current: AbortController | undefined
@@ -67,7 +71,7 @@ export const poll = <A>(read: (signal: AbortSignal) => PromiseLike<A>, intervalO
     state,
     refresh: () => void run(),
     start: () => {
-      const unsubscribe = effect(() => isAway.value ? stop() : untracked(() => void run()))
+      const unsubscribe = effect(() => isAway.value && !isKept() ? stop() : untracked(() => void run()))
       return () => {
         unsubscribe()
         stop()

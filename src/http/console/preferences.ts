@@ -37,6 +37,8 @@ export const theme = remembered("theme", "auto")
 export const zone = remembered("zone", "local")
 /** `on` or `off`: single-key shortcuts. */
 export const keys = remembered("keys", "on")
+/** `on` or `off`: notifications of the browser. */
+export const notifications = remembered("notifications", "off")
 /** The query of the task list, as in `?status=failed`. */
 export const taskFilter = remembered("tasks", "")
 

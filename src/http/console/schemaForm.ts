@@ -1,6 +1,6 @@
 /**
- * Forms from a tool's output schema: an object of plain values and enums, two levels of nesting; anything else is JSON. A library checks
- * the answer by the whole schema, so that no value outside of its bounds is sent.
+ * Forms from a tool's schemas: an object of plain values, choices and constants, two levels of nesting, and lists whose rows are such
+ * objects; anything else is JSON. A library checks the answer by the whole schema, so that no value outside of its bounds is sent.
  */
 import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema"
 import { field, isFields, listField, textField } from "./json.ts"
@@ -18,12 +18,24 @@ export interface FieldGroup extends Described {
   readonly within: FieldGroup | undefined
 }
 
+/** Formats that have a control of their own. */
+type TextFormat = "date" | "time" | "date-time" | "email" | "uri"
+
 export type FormField =
   & Described
   & { readonly path: ReadonlyArray<string>; readonly group?: FieldGroup }
   & (
-    | { readonly kind: "text" | "number" | "integer" | "boolean" }
-    | { readonly kind: "one" | "many"; readonly options: ReadonlyArray<string> }
+    | { readonly kind: "text"; readonly format: TextFormat | undefined; readonly isLong: boolean }
+    | { readonly kind: "number" | "integer" | "boolean" }
+    /** `values` has what each option stands for. */
+    | {
+      readonly kind: "one" | "many"
+      readonly options: ReadonlyArray<string>
+      readonly values: ReadonlyArray<unknown>
+    }
+    | { readonly kind: "constant"; readonly value: unknown }
+    /** A list. A row that is a plain value has one field. */
+    | { readonly kind: "rows"; readonly fields: ReadonlyArray<FormField>; readonly isPlain: boolean }
   )
 
 /** Fields of one form. */
@@ -31,13 +43,45 @@ const maxFields = 50
 /** Objects within objects. */
 const maxNesting = 2
 const maxOptions = 100
+/** Rows of a list. */
+export const maxRows = 100
 /** Characters of a hint. */
 const maxHint = 500
+/** Characters of a text that needs several lines. */
+const longText = 80
 
-const optionsOf = (schema: unknown): ReadonlyArray<string> | undefined => {
-  const values = listField(schema, "enum")
-  const texts = values.filter((value) => typeof value === "string")
-  return values.length > 0 && texts.length === values.length && texts.length <= maxOptions ? texts : undefined
+/** Follows references within the schema, and takes the only choice that is not null. */
+const resolve = (schema: unknown, root: unknown, depth = 0): unknown => {
+  if (!isFields(schema) || depth > 8) return schema
+  const reference = textField(schema, "$ref")
+  if (reference?.startsWith("#/") === true) {
+    const { $ref: _, ...own } = schema
+    const found = pathOf(reference).reduce(field, root)
+    return isFields(found) ? resolve({ ...found, ...own }, root, depth + 1) : schema
+  }
+  const choices = [...listField(schema, "anyOf"), ...listField(schema, "oneOf")]
+  const [only, ...others] = choices.filter((each) => textField(each, "type") !== "null")
+  if (choices.length > 1 && only !== undefined && others.length === 0 && isFields(only)) {
+    const { anyOf: _, oneOf: __, ...own } = schema
+    return resolve({ ...only, ...own }, root, depth + 1)
+  }
+  const types = listField(schema, "type").filter((type) => type !== "null")
+  return types.length === 1 ? { ...schema, type: types[0] } : schema
+}
+
+const isPlain = (value: unknown) => ["string", "number", "boolean"].includes(typeof value)
+
+/** The choices of an `enum`, or of constants with titles. */
+const choicesOf = (
+  schema: unknown
+): { readonly options: ReadonlyArray<string>; readonly values: ReadonlyArray<unknown> } | undefined => {
+  const constants = [...listField(schema, "oneOf"), ...listField(schema, "anyOf")]
+  const isOfConstants = constants.length > 0 && constants.every((each) => isPlain(field(each, "const")))
+  const values = isOfConstants
+    ? constants.map((each) => field(each, "const"))
+    : listField(schema, "enum").filter((value) => value !== null)
+  if (values.length === 0 || values.length > maxOptions || !values.every(isPlain)) return undefined
+  return { values, options: values.map((value, index) => textField(constants[index], "title") ?? String(value)) }
 }
 
 const formats: Readonly<Record<string, string>> = {
@@ -48,6 +92,10 @@ const formats: Readonly<Record<string, string>> = {
   uri: "An address like https://shop.example",
   uuid: "A UUID"
 }
+
+const textFormats: ReadonlyArray<TextFormat> = ["date", "time", "date-time", "email", "uri"]
+/** What a control says itself needs no hint. */
+const shownFormats: Readonly<Record<string, string>> = { date: "", time: "In UTC", "date-time": "In your time zone" }
 
 /** What a keyword asks of a value. */
 const rules: Readonly<Record<string, (bound: unknown) => string>> = {
@@ -72,12 +120,12 @@ const bounds = Object.keys(rules).filter((keyword) => !["pattern", "enum", "cons
 const hintOf = (schema: unknown): string | undefined => {
   const limits = bounds.flatMap((keyword) => {
     const bound = field(schema, keyword)
+    if (keyword === "format") {
+      return [shownFormats[String(bound)] ?? (bound === undefined ? "" : rules["format"]?.(bound))]
+    }
     return typeof bound === "number" || typeof bound === "string" ? [rules[keyword]?.(bound)] : []
   })
-  // A choice of texts is a select; other choices are typed.
-  const choices = optionsOf(schema) === undefined ? listField(schema, "enum") : []
-  if (choices.length > 0) limits.push(`One of ${choices.map((choice) => JSON.stringify(choice)).join(", ")}`)
-  const text = [textField(schema, "description"), limits.join(", ")].filter(Boolean).join(" · ")
+  const text = [textField(schema, "description"), limits.filter(Boolean).join(", ")].filter(Boolean).join(" · ")
   return text === "" ? undefined : text.slice(0, maxHint)
 }
 
@@ -87,18 +135,58 @@ const describe = (name: string, schema: unknown, isRequired: boolean) => ({
   isRequired
 })
 
-const fieldOf = (path: ReadonlyArray<string>, schema: unknown, isRequired: boolean): FormField | undefined => {
+interface Reading {
+  readonly root: unknown
+  /** What the model proposes, which says whether a text needs several lines. */
+  readonly example: unknown
+}
+
+const fieldOf = (
+  path: ReadonlyArray<string>,
+  schema: unknown,
+  isRequired: boolean,
+  { example, root }: Reading
+): FormField | undefined => {
   const base = { path, ...describe(path.at(-1) ?? "", schema, isRequired) }
-  const options = optionsOf(schema)
-  if (options !== undefined) return { ...base, kind: "one", options }
+  const constant = field(schema, "const")
+  if (constant !== undefined) return isPlain(constant) ? { ...base, kind: "constant", value: constant } : undefined
+  const choices = choicesOf(schema)
+  if (choices !== undefined) return { ...base, kind: "one", ...choices }
   const type = textField(schema, "type")
-  if (type === "string") return { ...base, kind: "text" }
+  if (type === "string") {
+    const format = textFormats.find((each) => each === textField(schema, "format"))
+    const proposed = path.reduce(field, example)
+    const isLong = typeof proposed === "string" && (proposed.length > longText || proposed.includes("\n"))
+    return { ...base, kind: "text", format, isLong: format === undefined && isLong }
+  }
   if (type === "number" || type === "integer" || type === "boolean") return { ...base, kind: type }
-  const several = type === "array" ? optionsOf(field(schema, "items")) : undefined
-  return several === undefined ? undefined : { ...base, kind: "many", options: several }
+  if (type !== "array") return undefined
+  const items = resolve(field(schema, "items"), root)
+  const several = choicesOf(items)
+  return several === undefined
+    ? rowsOf(base, items, { root, example: undefined })
+    : { ...base, kind: "many", ...several }
 }
 
 const isObject = (schema: unknown) => textField(schema, "type") === "object" && isFields(field(schema, "properties"))
+
+/** The name of the field of a row that is a plain value. */
+const plainName = "value"
+
+/** A list whose rows are plain values, or objects without lists. */
+const rowsOf = (
+  base: Described & { readonly path: ReadonlyArray<string> },
+  items: unknown,
+  reading: Reading
+): FormField | undefined => {
+  const isPlain = !isObject(items)
+  const fields = isPlain ? [fieldOf([plainName], items, true, reading)] : fieldsIn(items, [], undefined, reading)
+  const known = fields.filter((found) => found !== undefined)
+  const isFlat = known.every(({ kind }) => kind !== "rows")
+  return known.length === fields.length && known.length > 0 && isFlat
+    ? { ...base, kind: "rows", fields: known, isPlain }
+    : undefined
+}
 
 const propertiesOf = (
   schema: unknown
@@ -114,45 +202,81 @@ const propertiesOf = (
 const fieldsIn = (
   schema: unknown,
   path: ReadonlyArray<string>,
-  group: FieldGroup | undefined
+  group: FieldGroup | undefined,
+  reading: Reading
 ): ReadonlyArray<FormField | undefined> =>
-  propertiesOf(schema).flatMap(([name, property, isRequired]) => {
+  propertiesOf(schema).flatMap(([name, given, isRequired]) => {
+    const property = resolve(given, reading.root)
     const inner = [...path, name]
     if (!isObject(property)) {
-      const found = fieldOf(inner, property, isRequired)
+      const found = fieldOf(inner, property, isRequired, reading)
       return [group === undefined ? found : found && { ...found, group }]
     }
     return path.length < maxNesting
-      ? fieldsIn(property, inner, { path: inner, within: group, ...describe(name, property, isRequired) })
+      ? fieldsIn(property, inner, { path: inner, within: group, ...describe(name, property, isRequired) }, reading)
       : [undefined]
   })
 
+const countOf = (fields: ReadonlyArray<FormField>): number =>
+  fields.reduce((sum, each) => sum + (each.kind === "rows" ? countOf(each.fields) : 1), 0)
+
 /** The fields of a form; undefined when the schema has a part that no field can show. */
-export const fieldsOf = (schema: unknown): ReadonlyArray<FormField> | undefined => {
+export const fieldsOf = (root: unknown, example?: unknown): ReadonlyArray<FormField> | undefined => {
+  const schema = resolve(root, root)
   if (!isObject(schema)) return undefined
-  const fields = fieldsIn(schema, [], undefined)
+  const fields = fieldsIn(schema, [], undefined, { root, example })
   const known = fields.filter((found) => found !== undefined)
-  return known.length === fields.length && known.length > 0 && known.length <= maxFields ? known : undefined
+  return known.length === fields.length && known.length > 0 && countOf(known) <= maxFields ? known : undefined
+}
+
+/** The rows of a list. */
+export interface TypedRows {
+  readonly rows: ReadonlyArray<Typed>
 }
 
 /** What was typed or chosen in each field, by its path. A field that nobody touched has no entry. */
-export type Typed = Readonly<Record<string, string | boolean | ReadonlyArray<string>>>
+export interface Typed {
+  readonly [key: string]: string | boolean | ReadonlyArray<string> | TypedRows
+}
+
+export const rowsIn = (typed: unknown): ReadonlyArray<Typed> | undefined => {
+  const rows = field(typed, "rows")
+  return Array.isArray(rows) ? rows : undefined
+}
 
 export const keyOf = ({ path }: Pick<FormField, "path">): string => path.join(".")
 
+/** By the path of the value, where rows have their index. */
 export type Problems = Readonly<Record<string, string>>
 
 const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i
 
-const valueOf = (
-  { kind }: FormField,
-  typed: Typed[string]
-): { readonly value: unknown } | { readonly problem: string } => {
-  if (kind !== "number" && kind !== "integer") return { value: typed }
+type Read = { readonly value: unknown } | { readonly problem: string }
+
+const numberOf = (kind: "number" | "integer", typed: Typed[string]): Read => {
   const text = String(typed).trim()
   const value = number.test(text) ? Number(text) : NaN
   if (kind === "integer" && !Number.isSafeInteger(value)) return { problem: "Must be a whole number" }
   return Number.isFinite(value) ? { value } : { problem: "Must be a number" }
+}
+
+/** The text of a control as the format has it. What the control cannot have made stays as it is. */
+const formatted = (format: TextFormat | undefined, text: string): string => {
+  if (format === "time") return /^\d\d:\d\d(:\d\d)?$/.test(text) ? `${text}${text.length === 5 ? ":00" : ""}Z` : text
+  if (format !== "date-time" || !/^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(text)) return text
+  const at = new Date(text)
+  return Number.isNaN(at.getTime()) ? text : at.toISOString().replace(".000Z", "Z")
+}
+
+const two = (value: number) => String(value).padStart(2, "0")
+
+/** The text of a control for a value; the value itself where the control cannot show it. */
+const shownAs = (format: TextFormat | undefined, value: string): string => {
+  if (format === "time") return value.replace(/(:\d\d)(\.0+)?(Z|\+00:00)$/, "$1")
+  const at = new Date(value)
+  if (format !== "date-time" || Number.isNaN(at.getTime())) return value
+  const [day, time] = [[at.getMonth() + 1, at.getDate()], [at.getHours(), at.getMinutes(), at.getSeconds()]]
+  return `${at.getFullYear()}-${day.map(two).join("-")}T${time.map(two).join(":")}`
 }
 
 const isBlank = (typed: Typed[string] | undefined) =>
@@ -173,11 +297,48 @@ const put = (target: Record<string, unknown>, [first = "", ...rest]: ReadonlyArr
 
 const joined = (path: ReadonlyArray<string>) => JSON.stringify(path)
 
+interface Made {
+  readonly value: Readonly<Record<string, unknown>>
+  readonly problems: Problems
+}
+
+/** The value of a field that has one. Problems of rows are by their paths. */
+const valueOf = (each: FormField, typed: Typed[string], key: string): Read | { readonly problems: Problems } => {
+  switch (each.kind) {
+    case "number":
+    case "integer":
+      return numberOf(each.kind, typed)
+    case "text":
+      return { value: formatted(each.format, String(typed)) }
+    case "one": {
+      const index = each.options.indexOf(String(typed))
+      return index < 0 ? { problem: "Must be one of the choices" } : { value: each.values[index] }
+    }
+    case "many":
+      return {
+        value: Array.isArray(typed) ? each.values.filter((_, index) => typed.includes(each.options[index])) : []
+      }
+    case "rows": {
+      const rows = (rowsIn(typed) ?? []).map((row, index) => {
+        const { problems, value } = objectOf(each.fields, row)
+        const at = (name: string) => each.isPlain ? `${key}.${index}` : `${key}.${index}.${name}`
+        return {
+          value: each.isPlain ? value[plainName] : value,
+          problems: Object.entries(problems).map(([name, problem]) => [at(name), problem] as const)
+        }
+      })
+      const problems = rows.flatMap((row) => row.problems)
+      return problems.length > 0
+        ? { problems: Object.fromEntries(problems) }
+        : { value: rows.map(({ value }) => value) }
+    }
+    default:
+      return { value: typed }
+  }
+}
+
 /** The object of the form, or the problems of its fields. Fields that nobody filled are left out; nothing is assumed. */
-const objectOf = (
-  fields: ReadonlyArray<FormField>,
-  typed: Typed
-): { readonly value: Readonly<Record<string, unknown>>; readonly problems: Problems } => {
+const objectOf = (fields: ReadonlyArray<FormField>, typed: Typed): Made => {
   const value: Record<string, unknown> = {}
   const problems: Record<string, string> = {}
   const given = new Set(
@@ -191,37 +352,66 @@ const objectOf = (
   for (const each of fields) {
     const key = keyOf(each)
     const text = typed[key]
-    if (text === undefined || isBlank(text)) {
+    if (each.kind === "constant") {
+      if (each.isRequired && isThere(each.group)) put(value, each.path, each.value)
+    } else if (text === undefined || isBlank(text)) {
       const { group } = each
       if (!isThere(group)) continue
       if (each.isRequired) problems[key] = "Must be given"
       else if (group !== undefined && !given.has(joined(group.path))) put(value, group.path, {})
-      continue
+    } else {
+      const read = valueOf(each, text, key)
+      if ("problems" in read) Object.assign(problems, read.problems)
+      else if ("problem" in read) problems[key] = read.problem
+      else put(value, each.path, read.value)
     }
-    const read = valueOf(each, text)
-    if ("problem" in read) problems[key] = read.problem
-    else put(value, each.path, read.value)
   }
   return { value, problems }
 }
 
+/** What would be typed for a value; undefined when the field cannot show it. */
+const shownOf = (each: FormField, found: unknown): Typed[string] | undefined => {
+  switch (each.kind) {
+    case "boolean":
+      return typeof found === "boolean" ? found : undefined
+    case "one":
+      return each.options[each.values.indexOf(found)]
+    case "many":
+      return Array.isArray(found) && found.every((one) => each.values.includes(one))
+        ? each.options.filter((_, index) => found.includes(each.values[index]))
+        : undefined
+    case "text":
+      return typeof found === "string" ? shownAs(each.format, found) : undefined
+    case "rows": {
+      if (!Array.isArray(found) || found.length > maxRows) return undefined
+      return { rows: found.map((row) => typedOf(each.fields, each.isPlain ? { [plainName]: row } : row)) }
+    }
+    case "constant":
+      return undefined
+    default:
+      return typeof found === "number" ? String(found) : undefined
+  }
+}
+
 /** What was typed, as it would be for a value: of each field whose value it can show. */
 export const typedOf = (fields: ReadonlyArray<FormField>, value: unknown): Typed => {
-  const typed: Record<string, string | boolean | ReadonlyArray<string>> = {}
+  const typed: Record<string, Typed[string]> = {}
   for (const each of fields) {
     const found = each.path.reduce(field, value)
-    if (found === undefined || found === null) continue
-    const isShown = each.kind === "boolean"
-      ? typeof found === "boolean"
-      : each.kind === "many"
-      ? Array.isArray(found) && found.every((one) => each.options.includes(one))
-      : each.kind === "one"
-      ? typeof found === "string" && each.options.includes(found)
-      : typeof found === (each.kind === "text" ? "string" : "number")
-    if (!isShown) continue
-    typed[keyOf(each)] = typeof found === "number" ? String(found) : found as string | boolean | ReadonlyArray<string>
+    const shown = found === undefined || found === null ? undefined : shownOf(each, found)
+    if (shown !== undefined) typed[keyOf(each)] = shown
   }
   return typed
+}
+
+/** A schema of a value that has none: its own fields and types. */
+export const schemaLike = (value: unknown): unknown => {
+  if (Array.isArray(value)) return { type: "array", items: schemaLike(value[0]) }
+  if (!isFields(value)) return { type: value === null ? "string" : typeof value }
+  return {
+    type: "object",
+    properties: Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, schemaLike(inner)]))
+  }
 }
 
 /** Levels of a skeleton. */
@@ -248,7 +438,15 @@ export const skeletonOf = (schema: unknown, depth = 0): unknown => {
 
 /** The path of a JSON pointer in a URI, as in `#/address/city`. */
 const pathOf = (pointer: string): ReadonlyArray<string> =>
-  pointer.split("/").slice(1).map((part) => decodeURI(part).replaceAll("~1", "/").replaceAll("~0", "~"))
+  pointer.split("/").slice(1).map((part) => decoded(part).replaceAll("~1", "/").replaceAll("~0", "~"))
+
+const decoded = (part: string): string => {
+  try {
+    return decodeURI(part)
+  } catch {
+    return part
+  }
+}
 
 const validators = new WeakMap<object, Validator>()
 
@@ -292,10 +490,9 @@ export type Output =
   /** `problem` is about the whole answer. */
   | { readonly problems: Problems; readonly problem?: string }
 
-/** The object of the form, if it matches the schema. */
+/** The object of the form, if it matches the schema; otherwise all that is wrong with it. */
 export const outputOf = (schema: unknown, fields: ReadonlyArray<FormField>, typed: Typed): Output => {
   const { problems, value } = objectOf(fields, typed)
-  if (Object.keys(problems).length > 0) return { problems }
   const found: Record<string, string> = {}
   const others: Array<string> = []
   for (const mismatch of mismatchesOf(schema, value)) {
@@ -303,30 +500,42 @@ export const outputOf = (schema: unknown, fields: ReadonlyArray<FormField>, type
     const path = pathOf(mismatch.instanceLocation)
     const of = fields.find((each) => each.path.every((part, index) => path[index] === part))
     if (of === undefined) others.push(inWords(schema, mismatch))
-    else found[keyOf(of)] ??= inWords(schema, { ...mismatch, instanceLocation: "#" })
+    else {found[(of.kind === "rows" ? path : of.path).join(".")] ??= inWords(schema, {
+        ...mismatch,
+        instanceLocation: "#"
+      })}
   }
-  if (Object.keys(found).length > 0) return { problems: found }
+  const all = { ...found, ...problems }
+  if (Object.keys(all).length > 0) return { problems: all }
   const [problem] = others
   return problem === undefined ? { value } : { problems: {}, problem: problem.slice(0, maxHint) }
 }
 
-const none: Readonly<Record<string, unknown>> = {}
+/** What the request says of a tool. */
+export interface ToolSchemas {
+  readonly output: unknown
+  readonly parameters: unknown
+}
 
-const byRequest = new WeakMap<object, Readonly<Record<string, unknown>>>()
+export type Tools = Readonly<Record<string, ToolSchemas>>
 
-/** The output schemas of a task's client tools, by name. */
-export const schemasOf = (task: object): Readonly<Record<string, unknown>> => {
+const none: Tools = {}
+
+const byRequest = new WeakMap<object, Tools>()
+
+/** The schemas of a task's client tools, by name. */
+export const toolsOf = (task: object): Tools => {
   const request = field(task, "request")
   if (!isFields(request)) return none
   const known = byRequest.get(request)
   if (known !== undefined) return known
-  const schemas = Object.fromEntries(
+  const tools = Object.fromEntries(
     listField(request, "client_tools").flatMap((tool) => {
       const name = textField(tool, "name")
-      const schema = field(tool, "output_schema") ?? field(tool, "outputSchema")
-      return name === undefined || schema === undefined ? [] : [[name, schema]]
+      const output = field(tool, "output_schema") ?? field(tool, "outputSchema")
+      return name === undefined ? [] : [[name, { output, parameters: field(tool, "parameters") }]]
     })
   )
-  byRequest.set(request, schemas)
-  return schemas
+  byRequest.set(request, tools)
+  return tools
 }

@@ -77,6 +77,9 @@ const TaskSummaryView = Schema.Struct({
       "Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first "
       + "file; null if the request is not kept."
   }),
+  assistant_id: Schema.optionalKey(Schema.NullOr(Count)).annotate({
+    description: "Present only with `?include=assistant`: the assistant; null for a task of an early version."
+  }),
   waiting_on: Schema.optionalKey(Schema.NullOr(WaitingOnView)).annotate({
     description: "Present only with `?include=waiting_on`: the party that has to act next; null for an ended task."
   })

@@ -71,7 +71,10 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
         page: Schema.optionalKey(values),
         per_page: Schema.optionalKey(values),
         include: Schema.optionalKey(values),
-        q: Schema.optionalKey(values)
+        q: Schema.optionalKey(values),
+        assistant_id: Schema.optionalKey(values),
+        from: Schema.optionalKey(values),
+        to: Schema.optionalKey(values)
       }),
       [Schema.Record(Schema.String, values)]
     ),
@@ -104,9 +107,20 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
           + "metadata of the caller's newest 10,000 tasks, and the excerpts of the newest 1,000.",
         { type: "string", minLength: 1, maxLength: Limits.searchLength }
       ),
+      query(
+        "assistant_id",
+        "Only tasks of this assistant, of the caller's newest 10,000 tasks, at most 1,000.",
+        integer(1, Number.MAX_SAFE_INTEGER, undefined)
+      ),
+      query("from", "Only tasks created at this moment or later, at most 1,000.", {
+        type: "string",
+        format: "date-time"
+      }),
+      query("to", "Only tasks created before this moment, at most 1,000.", { type: "string", format: "date-time" }),
       include(
-        "`metadata` adds the metadata of each task, `excerpt` the beginning of its request, and `waiting_on` the party that has to act next.",
-        ["metadata", "excerpt", "waiting_on"]
+        "`metadata` adds the metadata of each task, `excerpt` the beginning of its request, `waiting_on` the party that has to act "
+          + "next, and `assistant` the `assistant_id`.",
+        ["metadata", "excerpt", "waiting_on", "assistant"]
       )
     ],
     response: {

@@ -4,7 +4,9 @@ import { isStorable } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as Metadata from "../../domain/Metadata.ts"
 import { TaskStatus } from "../../domain/Task.ts"
+import { parse, type Timestamp } from "../../domain/Timestamp.ts"
 import type { TaskLink } from "../../services/Extensions.ts"
+import type { TaskSearched } from "../../services/store/tasks/TaskReads.ts"
 import type { ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "./body/BodyErrors.ts"
 
@@ -14,7 +16,7 @@ export type Query = { readonly [name: string]: Values }
 
 type Selection = NonNullable<TaskLink["selection"]>
 
-const listIncludes = ["metadata", "excerpt", "waiting_on"] as const
+const listIncludes = ["metadata", "excerpt", "waiting_on", "assistant"] as const
 
 export interface ListQuery {
   readonly statuses: ReadonlyArray<TaskStatus>
@@ -23,8 +25,7 @@ export interface ListQuery {
   /** Pairs that a task must have. */
   readonly metadata: Metadata.Metadata | null
   readonly included: ReadonlySet<typeof listIncludes[number]>
-  /** A text that a task's id, metadata or excerpt must have. */
-  readonly text: string | null
+  readonly searched: TaskSearched
   /** Parameters of extensions that select tasks. */
   readonly selections: ReadonlyArray<{ readonly selection: Selection; readonly value: string }>
 }
@@ -88,15 +89,50 @@ const metadataOf = (query: Query, errors: Errors): Metadata.Metadata | null => {
   return Metadata.orNull(Object.fromEntries(pairs))
 }
 
-/** The text of `q`. */
-const textOf = (query: Query, errors: Errors): string | null => {
-  const { q: text } = query
-  const isForm = Object.keys(query).some((name) => name.startsWith("q["))
-  if (text === undefined && !isForm) return null
-  if (!isForm && typeof text === "string" && isSearchText(text)) return text.trim()
-  errors["q"] = [`Expected one text of 1 to ${Limits.searchLength} characters`]
+/** One value of a parameter; null without it. */
+const oneOf = <A>(
+  query: Query,
+  name: string,
+  errors: Errors,
+  expected: string,
+  read: (text: string) => A | undefined
+): A | null => {
+  const value = query[name]
+  const isForm = Object.keys(query).some((given) => given.startsWith(`${name}[`))
+  if (value === undefined && !isForm) return null
+  const found = isForm || typeof value !== "string" ? undefined : read(value)
+  if (found !== undefined) return found
+  errors[name] = [expected]
   return null
 }
+
+const aMoment = "Expected a moment in ISO 8601 with its offset"
+
+const searchedOf = (query: Query, errors: Errors): TaskSearched => {
+  const momentOf = (name: string): Timestamp | null => oneOf(query, name, errors, aMoment, parse)
+  return {
+    text: textOf(query, errors),
+    assistantId: oneOf(
+      query,
+      "assistant_id",
+      errors,
+      `Expected an integer between 1 and ${Number.MAX_SAFE_INTEGER}`,
+      (text) => integer(text, Number.MAX_SAFE_INTEGER, 1)
+    ),
+    from: momentOf("from"),
+    to: momentOf("to")
+  }
+}
+
+/** The text of `q`. */
+const textOf = (query: Query, errors: Errors): string | null =>
+  oneOf(
+    query,
+    "q",
+    errors,
+    `Expected one text of 1 to ${Limits.searchLength} characters`,
+    (text) => isSearchText(text) ? text.trim() : undefined
+  )
 
 const isSearchText = (text: string) => text.trim() !== "" && text.length <= Limits.searchLength && isStorable(text)
 
@@ -138,11 +174,11 @@ export const decodeListQuery = (
   const { page, perPage } = pageOf(query, errors)
   const metadata = metadataOf(query, errors)
   const included = includedOf(query, listIncludes, errors)
-  const text = textOf(query, errors)
+  const searched = searchedOf(query, errors)
   const selections = selectionsOf(query, links, errors)
   if (Object.keys(errors).length > 0) return Result.fail(validationFailed(errors))
   const statuses = [...new Set(given.filter(isStatus))]
-  return Result.succeed({ statuses, page, perPage, metadata, included, text, selections })
+  return Result.succeed({ statuses, page, perPage, metadata, included, searched, selections })
 }
 
 /** The tasks of a user that all selections have in common; null without a selection. */

@@ -63,18 +63,21 @@ const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) => 
 const makeList = Effect.gen(function*() {
   const reads = yield* TaskReads
   const waitingOf = yield* TaskReading.makeWaiting
-  return Effect.fnUntraced(function*(sub: string, { included, selections, text, ...wanted }: ListQuery) {
+  return Effect.fnUntraced(function*(sub: string, { included, searched, selections, ...wanted }: ListQuery) {
     const chosen = yield* selected(sub, selections)
-    const matching = text === null ? null : yield* reads.search(sub, text)
+    const isSearch = Object.values(searched).some((value) => value !== null)
+    const matching = isSearch ? yield* reads.search(sub, searched) : null
     const uuids = chosen === null ? matching : chosen.filter((uuid) => matching?.includes(uuid) ?? true)
     const found = yield* reads.list({ sub, ...wanted, uuids })
     const listed = found.tasks.map(({ uuid }) => uuid)
     const metadata = included.has("metadata") ? yield* reads.metadata(sub, listed) : undefined
     const excerpts = included.has("excerpt") ? yield* reads.excerpts(sub, listed) : undefined
+    const assistants = included.has("assistant") ? yield* reads.assistants(sub, listed) : undefined
     const waiting = included.has("waiting_on") ? yield* waitingOf(yield* reads.heads(listed)) : undefined
     return OpaqueJson.fromValue(TaskView.paginate(found.tasks, found.total, wanted, (uuid) => ({
       ...(metadata === undefined ? {} : TaskView.describeMetadata(metadata.get(uuid))),
       ...(excerpts === undefined ? {} : { excerpt: excerpts.get(uuid) ?? null }),
+      ...(assistants === undefined ? {} : { assistant_id: assistants.get(uuid) ?? null }),
       ...(waiting === undefined ? {} : waiting.get(uuid) ?? { waiting_on: null })
     })))
   })

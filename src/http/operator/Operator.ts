@@ -10,10 +10,11 @@ import { format, now, plus } from "../../domain/Timestamp.ts"
 import { isQueued } from "../../domain/WaitingOn.ts"
 import { CoreClient } from "../../services/core/CoreClient.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
+import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
 import { ClusterNodes, type Wanted } from "../../services/operations/ClusterNodes.ts"
 import { Operators, type Redelivered } from "../../services/operator/Operators.ts"
 import { OperatorSessions } from "../../services/operator/OperatorSessions.ts"
-import { OperatorStore, type Page, pageOf } from "../../services/operator/OperatorStore.ts"
+import { measuredTasks, OperatorStore, type Page, pageOf } from "../../services/operator/OperatorStore.ts"
 import * as Overview from "../../services/operator/Overview.ts"
 import { Settings } from "../../services/settings/Settings.ts"
 import { RunQueue } from "../../services/store/queue/RunQueue.ts"
@@ -97,6 +98,7 @@ const makeReads = Effect.gen(function*() {
   const nodes = yield* ClusterNodes
   const operators = yield* Operators
   const core = yield* CoreClient
+  const backend = yield* AssistantBackend
   const { stuckAfter } = yield* Settings
   const links = yield* TaskLinks
   const readOverview = yield* Overview.make
@@ -114,6 +116,15 @@ const makeReads = Effect.gen(function*() {
       return {
         window: { failures, complete: isComplete },
         groups: groups.map(Views.errorGroup)
+      }
+    }),
+    durations: Effect.gen(function*() {
+      const found = yield* store.durations(yield* Query.range)
+      return {
+        data: found.map((row) =>
+          Views.durations(row, row.assistantId === null ? null : backend.nameOf(row.assistantId))
+        ),
+        complete: (found[0]?.examined ?? 0) < measuredTasks
       }
     }),
     stuck: Effect.gen(function*() {
@@ -250,6 +261,7 @@ export const layer = HttpApiBuilder.group(
       .handleRaw("content", ({ params }) => orUnavailable(reads.content(params.uuid)))
       .handleRaw("cancel", ({ params, request }) => orUnavailable(changes.cancel(params.uuid, request)))
       .handle("errors", () => orUnavailable(reads.errors))
+      .handle("durations", () => orUnavailable(reads.durations))
       .handle("stuck", () => orUnavailable(reads.stuck))
       .handle("clocks", () => orUnavailable(reads.clocks))
       .handle("history", () => orUnavailable(reads.history))

@@ -94,6 +94,14 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
       "Pending and processing tasks whose core has reported nothing for a while, and what they wait for."
     )
   ),
+  HttpApiEndpoint.get("durations", `${base}/durations`, { success: Views.DurationsView, error: readErrors })
+    .annotateMerge(
+      documented(
+        "durations",
+        "Read times by assistant",
+        "How long the tasks that were created in the range waited for the core and ran, by assistant."
+      )
+    ),
   HttpApiEndpoint.get("clocks", `${base}/clocks`, { success: Views.ClocksView, error: readErrors }).annotateMerge(
     documented("clocks", "List deadlines", "The next deadlines of live tasks and the pending stop requests.")
   ),

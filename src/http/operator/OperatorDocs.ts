@@ -14,6 +14,7 @@ const names = {
   content: "getTaskContent",
   cancel: "cancelAnyTask",
   errors: "listErrors",
+  durations: "listDurations",
   stuck: "listStuckTasks",
   clocks: "listClocks",
   history: "getHistory",
@@ -68,6 +69,7 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
     ...paging
   ],
   errors: range,
+  durations: range,
   stuck: [
     query("minutes", "Minutes without progress; `STUCK_AFTER` by default.", integer(1, maxStuckMinutes, undefined)),
     query("limit", "Number of tasks.", integer(1, clocks.maximum, clocks.default))
@@ -235,6 +237,18 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       complete: true
     }
   },
+  durations: {
+    response: {
+      data: [{
+        assistant_id: 7,
+        name: "Analyst",
+        tasks: 412,
+        waiting_ms: { p50: 90, p95: 1200 },
+        running_ms: { p50: 8300, p95: 41_000 }
+      }],
+      complete: true
+    }
+  },
   clocks: {
     response: {
       tasks: [{ uuid, sub: "user-1", status: "processing", clock: "time_limit", due_at: at, late_ms: 0 }],
@@ -344,6 +358,7 @@ const responses: Readonly<Record<keyof typeof names, Responses>> = {
   },
   cancel: { 200: "The task was canceled by the operator.", 409: "The task has ended." },
   errors: { 200: "The failures of the range by their cause." },
+  durations: { 200: "The times of each assistant." },
   stuck: { 200: "The tasks without progress, and the party that has to act." },
   clocks: { 200: "The next deadlines and stop requests." },
   history: { 200: "The counts of each period of the range." },

@@ -178,11 +178,31 @@ export const ErrorsView = Schema.Struct({
       count: count("Its failures in the window."),
       first_at: moment("The oldest of them."),
       last_at: moment("The newest of them."),
+      counts: described(Schema.Array(Count), "Failures in each of 24 equal parts of the range, the oldest first."),
       samples: described(Schema.Array(Uuid), "The newest three tasks.")
     })),
     "The largest first."
   )
 }).annotate({ identifier: "ErrorGroups", description: "Failures grouped by their cause." })
+
+const percentiles = Schema.Struct({
+  p50: count("Half of them took no longer."),
+  p95: count("19 of 20 took no longer.")
+})
+
+export const DurationsView = Schema.Struct({
+  data: described(
+    Schema.Array(Schema.Struct({
+      assistant_id: described(Schema.NullOr(Count), "The assistant; null for tasks of an early version."),
+      name: described(Schema.NullOr(Schema.String), "Its name, where the assistant backend lists it."),
+      tasks: count("Its tasks that completed or failed."),
+      waiting_ms: described(percentiles, "Milliseconds from the creation to the first report of the core."),
+      running_ms: described(percentiles, "Milliseconds from there to the end, interruptions included.")
+    })),
+    "Most tasks first, 100 at most."
+  ),
+  complete: described(Schema.Boolean, "False when only the newest 5,000 tasks of the range were measured.")
+}).annotate({ identifier: "Durations", description: "How long tasks wait and run, by assistant." })
 
 export const UnreachableView = Schema.NullOr(Schema.Struct({
   since: moment("The first call or connection without an answer."),

@@ -13,6 +13,7 @@ import type { OperatorSessions } from "../../services/operator/OperatorSessions.
 import type {
   DueClock,
   DueStop,
+  Durations,
   FoundTask,
   ListedRevocation,
   OriginStats,
@@ -142,6 +143,14 @@ export const errorGroup = ({ firstAt, lastAt, ...group }: ErrorGroup) => ({
   ...group,
   first_at: format(firstAt),
   last_at: format(lastAt)
+})
+
+export const durations = ({ assistantId, tasks, ...times }: Durations, name: string | null) => ({
+  assistant_id: assistantId,
+  name,
+  tasks,
+  waiting_ms: { p50: Math.round(times.waitingP50), p95: Math.round(times.waitingP95) },
+  running_ms: { p50: Math.round(times.runningP50), p95: Math.round(times.runningP95) }
 })
 
 export const unreachable = (found: Unreachable | undefined) =>

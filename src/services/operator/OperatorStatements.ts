@@ -12,6 +12,7 @@ import { attemptError, deliveries } from "../store/webhooks/WebhookStatements.ts
 import {
   DueClock,
   DueStop,
+  Durations,
   errorLength,
   Failure,
   FoundTask,
@@ -70,6 +71,32 @@ export const failures = query(
   } AS at FROM tasks
   WHERE status = 'failed' AND completed_at >= ${moment("$1")} AND completed_at < ${moment("$2")}
   ORDER BY completed_at DESC, uuid DESC LIMIT $3::int`
+)
+
+const percentiles = (name: string, milliseconds: string) =>
+  [50, 95].map((part) =>
+    `percentile_cont(${part / 100}) WITHIN GROUP (ORDER BY ${milliseconds})::float8 AS "${name}P${part}"`
+  ).join(", ")
+
+const millisBetween = (from: string, to: string) => `greatest(0, extract(epoch FROM ${to} - ${from}) * 1000)`
+
+/** Revision 1 is the first change after the creation. Binds from, to, tasks examined and assistants returned. */
+export const durations = query(
+  Durations,
+  `WITH newest AS MATERIALIZED (
+    SELECT uuid, assistant_id, status, created_at, completed_at FROM tasks
+    WHERE created_at >= ${moment("$1")} AND created_at < ${moment("$2")}
+    ORDER BY created_at DESC, uuid DESC LIMIT $3::int
+  )
+  SELECT assistant_id::float8 AS "assistantId", count(*)::int AS tasks,
+    ${percentiles("waiting", millisBetween("created_at", "begun"))},
+    ${percentiles("running", millisBetween("begun", "completed_at"))},
+    (SELECT count(*) FROM newest)::int AS examined
+  FROM (
+    SELECT newest.*, occurred_at AS begun FROM newest
+    JOIN task_events ON task_uuid = newest.uuid AND task_events.revision = 1
+    WHERE newest.status IN ('completed', 'failed')
+  ) AS ended GROUP BY assistant_id ORDER BY tasks DESC, assistant_id LIMIT $4::int`
 )
 
 /** A run that was handed over again has been silent since before. Binds tasks examined, moment and rows. */

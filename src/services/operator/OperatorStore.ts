@@ -23,10 +23,26 @@ export const scannedRows = 20_000
 /** The newest failures that are grouped. */
 export const groupedFailures = 10_000
 export const listedOrigins = 200
+/** The newest tasks whose times are measured. */
+export const measuredTasks = 5000
+export const listedAssistants = 100
 /** Names of the pending tools of a task. */
 const shownTools = 20
 /** The oldest live tasks that are examined for progress. */
 export const examinedRuns = 20_000
+
+/** Milliseconds: until the first report of the core, and from there to the end. */
+export const Durations = Schema.Struct({
+  assistantId: Schema.NullOr(Schema.Finite),
+  tasks: Schema.Int,
+  waitingP50: Schema.Finite,
+  waitingP95: Schema.Finite,
+  runningP50: Schema.Finite,
+  runningP95: Schema.Finite,
+  /** Tasks of the range that were examined, of all assistants. */
+  examined: Schema.Int
+})
+export interface Durations extends Schema.Schema.Type<typeof Durations> {}
 
 /** The key of a row: its moment, and its id among rows of the same moment. */
 export interface Position {
@@ -149,6 +165,8 @@ export class OperatorStore extends Context.Service<OperatorStore, {
   readonly keys: (selection: Selection, after: Position | null, limit: number) => Read<Page<Position>>
   /** The newest `groupedFailures`, newest first. */
   readonly failures: (range: Range) => Read<ReadonlyArray<Failure>>
+  /** The times of tasks that were created in the range and have completed or failed, by assistant, most tasks first. */
+  readonly durations: (range: Range) => Read<ReadonlyArray<Durations>>
   /** Pending and processing tasks without progress since before a moment. */
   readonly stuck: (before: Timestamp, limit: number) => Read<StuckRuns>
   /** The next deadlines of live tasks, earliest first. */

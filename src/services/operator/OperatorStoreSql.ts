@@ -17,7 +17,9 @@ import * as Statements from "./OperatorStatements.ts"
 import {
   examinedRuns,
   groupedFailures,
+  listedAssistants,
   listedOrigins,
+  measuredTasks,
   OperatorStore,
   type Page,
   pageOf,
@@ -112,6 +114,7 @@ const make = Effect.gen(function*() {
     tasks: yield* makeTasks,
     task: (uuid) => first(Statements.taskDetail, [uuid]),
     failures: ({ from, to }) => rows(Statements.failures, [from, to, groupedFailures]),
+    durations: ({ from, to }) => rows(Statements.durations, [from, to, measuredTasks, listedAssistants]),
     stuck: (before, limit) =>
       Effect.map(rows(Statements.stuck, [examinedRuns, before, limit]), (found) => ({
         runs: found,

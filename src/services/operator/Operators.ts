@@ -18,6 +18,8 @@ export interface ErrorGroup {
   readonly count: number
   readonly firstAt: Timestamp
   readonly lastAt: Timestamp
+  /** Failures in each of 24 equal parts of the range, the oldest first. */
+  readonly counts: ReadonlyArray<number>
   readonly samples: ReadonlyArray<TaskId>
 }
 
@@ -44,10 +46,20 @@ export interface Redelivered {
 const countedDeliveries = 10_000
 const listedGroups = 100
 const samples = 3
+const parts = 24
 /** Statements at a time, of the two connections of operators. */
 const concurrency = 4
 
-const groupsOf = (failures: ReadonlyArray<Failure>): ErrorGroups => {
+const countsIn = ({ from, to }: Range, failures: ReadonlyArray<Failure>) => {
+  const counts = Array.from({ length: parts }, () => 0)
+  for (const { at } of failures) {
+    const part = Math.min(parts - 1, Math.max(0, Math.floor((at - from) / Math.max(1, to - from) * parts)))
+    counts[part] = (counts[part] ?? 0) + 1
+  }
+  return counts
+}
+
+const groupsOf = (range: Range, failures: ReadonlyArray<Failure>): ErrorGroups => {
   const groups: Array<ErrorGroup> = []
   for (const [fingerprint, all] of Map.groupBy(failures, ({ error }) => ErrorFingerprint.of(error))) {
     const [newest, ...others] = all
@@ -60,6 +72,7 @@ const groupsOf = (failures: ReadonlyArray<Failure>): ErrorGroups => {
       assistants: new Set(all.map(({ assistantId }) => assistantId)).size,
       firstAt: (others.at(-1) ?? newest).at,
       lastAt: newest.at,
+      counts: countsIn(range, all),
       samples: [newest, ...others].slice(0, samples).map(({ uuid }) => uuid)
     })
   }
@@ -99,7 +112,7 @@ export class Operators extends Context.Service<Operators, {
       })
 
       return Operators.of({
-        errors: (range) => Effect.map(store.failures(range), groupsOf),
+        errors: (range) => Effect.map(store.failures(range), (failures) => groupsOf(range, failures)),
         redeliver: (ids) => redeliver([...new Set(ids)], undefined),
         redeliverFailed: Effect.fnUntraced(function*(filter, limit) {
           const { rows } = yield* store.keys({ ...allDeliveries, ...filter, state: "failed" }, null, countedDeliveries)

@@ -38,6 +38,9 @@ const age = async (url: string, { canceled, completed, failed }: ExampleTasks) =
     "95 seconds"
   ]] as const
   for (const [uuid, before, took] of days) {
+    await sql`UPDATE task_events SET occurred_at = (SELECT created_at FROM tasks WHERE uuid = ${uuid}) - ${before}::interval
+        + CASE revision WHEN 0 THEN interval '0' WHEN 1 THEN interval '2 seconds' WHEN 2 THEN ${took}::interval / 3 ELSE ${took}::interval END
+      WHERE task_uuid = ${uuid}`
     await sql`UPDATE tasks SET created_at = created_at - ${before}::interval, completed_at = created_at - ${before}::interval + ${took}::interval WHERE uuid = ${uuid}`
   }
   await sql.end()
@@ -52,8 +55,7 @@ const screensOf = (
   inbox: "/inbox",
   new: "/new",
   result: `/tasks/${completed}`,
-  conversation: `/tasks/${completed}?tab=conversation`,
-  timeline: `/tasks/${completed}?tab=timeline`,
+  run: `/tasks/${completed}?tab=run`,
   webhooks: `/tasks/${completed}?tab=webhooks`,
   raw: `/tasks/${completed}?tab=raw`,
   interrupted: `/tasks/${interrupted}`,
@@ -61,6 +63,10 @@ const screensOf = (
   "ugly-interrupted": `/tasks/${ugly.interrupted}`,
   "ugly-wide": `/tasks/${ugly.wide}`,
   "ugly-failed": `/tasks/${ugly.failed}`,
+  "ugly-arabic": `/tasks/${ugly.arabic}`,
+  "ugly-arabic-run": `/tasks/${ugly.arabic}?tab=run`,
+  "ugly-chinese": `/tasks/${ugly.chinese}`,
+  "ugly-inbox": `/inbox?task=${ugly.interrupted}`,
   schedules: "/schedules",
   schedule,
   "schedule-new": "/schedules/new",
@@ -74,11 +80,13 @@ const operatorScreensOf = ({ interrupted }: UglyTasks): Readonly<Record<string, 
   "ops-task": `/ops/tasks/${interrupted}`,
   "ops-errors": "/ops/errors?range=week",
   "ops-stuck": "/ops/stuck",
-  "ops-clocks": "/ops/clocks",
   "ops-webhooks": "/ops/webhooks",
   "ops-schedules": "/ops/schedules",
   "ops-usage": "/ops/usage",
   "ops-queue": "/ops/queue",
+  "ops-user": "/ops/users/marta%40shop.example",
+  "ops-bulk": "/ops/bulk",
+  "ops-audit": "/ops/audit",
   "ops-cluster": "/ops/cluster",
   "ops-revocations": "/ops/revocations"
 })
@@ -186,6 +194,22 @@ const photograph = async (
     if (!name.includes(wanted)) continue
     await page.goto(`${url}/console${address}`)
     await shoot(name)
+  }
+  for (const [name, address] of Object.entries({ home: "/", docs: "/docs" })) {
+    if (!name.includes(wanted)) continue
+    await page.goto(url + address)
+    await shoot(name)
+  }
+  if ("empty".includes(wanted)) {
+    const other = await browser.newContext({ viewport: { width, height: 800 }, colorScheme, locale: "en-GB" })
+    const empty = await other.newPage()
+    await empty.goto(`${url}/console/login`)
+    await empty.getByLabel("Token").fill(await mint("new@shop.example"))
+    await empty.getByRole("button", { name: "Log in", exact: true }).first().click()
+    await empty.getByText("No tasks yet").waitFor()
+    await empty.waitForTimeout(700)
+    await empty.screenshot({ path: path.join(folder, `empty-${width}-${colorScheme}.png`) })
+    await other.close()
   }
   await context.close()
 }

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact"
 import { renderToString } from "preact-render-to-string"
 import { assert, describe, it } from "vitest"
 import { Markdown } from "../../../src/http/console/components/Text.tsx"
+import { config } from "../../../src/http/console/config.ts"
 import { hostileTexts } from "../../kit/console/hostile.ts"
 import { cpuOf } from "../../kit/cpu.ts"
 
@@ -67,6 +68,32 @@ describe("Markdown", () => {
     assert.include(html, "<span class=\"host\">evil.example</span>")
     assert.include(markdown("<a@b.example>"), "href=\"mailto:a@b.example\"")
     assert.include(markdown("![logo](https://evil.example/x.png)"), "<a href=\"https://evil.example/x.png\"")
+  })
+
+  it("begins at the right where its script does, and keeps codes in their order", () => {
+    for (const words of ["الطلب", "ההזמנה"]) {
+      const html = markdown(`**${words}** 2026-11-B-0417 ${words}`)
+      assert.match(html, /^<div class="prose" dir="rtl">/)
+      assert.include(html, "<bdi dir=\"ltr\">2026-11-B-0417</bdi>")
+    }
+    for (const text of ["Order الطلب", "订单 2026-11-B-0417", "2026", ""]) {
+      assert.match(markdown(text), /^<div class="prose">/, text)
+    }
+  })
+
+  it("offers an image of an origin that the operator names, and loads none by itself", () => {
+    const [named, other] = ["![logo](https://cdn.example/x.png)", "![logo](https://cdn.example.evil.example/x.png)"]
+    assert.notInclude(markdown(named), "Show the image")
+    config.value = { ...config.value, image_origins: ["https://cdn.example"] }
+    try {
+      assert.include(markdown(named), "Show the image")
+      assert.notInclude(markdown(named), "<img")
+      assert.notInclude(markdown(other), "Show the image")
+      assert.notInclude(markdown("![x](http://cdn.example/x.png)"), "Show the image")
+    } finally {
+      const { image_origins: _, ...before } = config.value
+      config.value = before
+    }
   })
 
   it("never becomes any other element, attribute or address, whatever the text is", () => {

@@ -2,10 +2,12 @@
 import { assert, describe, it } from "vitest"
 import { resultOf, shapeOf } from "../../../src/http/console/answers.ts"
 import { duration, relative } from "../../../src/http/console/clock.ts"
+import { csvOf } from "../../../src/http/console/csv.ts"
 import { jsonIn, saidIn } from "../../../src/http/console/json.ts"
 import { linkOf } from "../../../src/http/console/links.ts"
 import { bodyOf, emptyForm, fieldErrors, formOf, nothingCarried } from "../../../src/http/console/newTask.ts"
 import { phasesOf } from "../../../src/http/console/phases.ts"
+import { linked, ownLabels, relatedTo } from "../../../src/http/console/related.ts"
 import { fieldsOf, keyOf, outputOf, skeletonOf, typedOf } from "../../../src/http/console/schemaForm.ts"
 import { boundedSchema } from "../../kit/UglyTasks.ts"
 
@@ -227,7 +229,6 @@ describe("answers by a schema", () => {
     ["format uri", "tracking", "nowhere", /An address like/],
     ["format time", "pickup", "25:61", /A time like/],
     ["format date-time", "decided", "2026-11-23", /A moment like/],
-    ["const", "currency", "USD", /Must be "EUR"/],
     ["enum of numbers", "priority", "9", /Must be one of the choices/],
     ["enum", "shipping", "pigeon", /Must be one of the choices/],
     ["minItems", "tags", [], /Choose at least 1/],
@@ -247,9 +248,146 @@ describe("answers by a schema", () => {
     })
   }
 
-  it("name the choices that are typed", () => {
-    const hints = fieldsOf(boundedSchema)?.flatMap(({ hint, label }) => label === "Priority" ? [hint] : [])
-    assert.deepStrictEqual(hints, ["One of 1, 2, 3"])
+  it("have choices of any plain value, and constants that nobody types", () => {
+    const fields = fieldsOf(boundedSchema) ?? []
+    const kinds = Object.fromEntries(fields.map((each) => [keyOf(each), each.kind]))
+    assert.deepInclude(kinds, { priority: "one", currency: "constant", due: "text" })
+    const { value } = outputOf(boundedSchema, fields, { ...right, priority: "2" }) as { value: object }
+    assert.deepStrictEqual(value, { approved: true, amount: 189.9, reason: right.reason, priority: 2 })
+    const schema = { type: "object", required: ["kind"], properties: { kind: { const: 7 }, note: { type: "string" } } }
+    assert.deepStrictEqual(outputOf(schema, fieldsOf(schema) ?? [], {}), { value: { kind: 7 } })
+  })
+
+  it("report everything at once", () => {
+    const read = outputOf(boundedSchema, fieldsOf(boundedSchema) ?? [], { amount: "999", parcels: "1.5", order: "17" })
+    assert.deepStrictEqual(read, {
+      problems: {
+        approved: "Must be given",
+        amount: "At most 189.9",
+        parcels: "Must be a whole number",
+        reason: "Must be given",
+        order: "Must match ^2026-[0-9]{2}-[A-Z]-[0-9]{4}$"
+      }
+    })
+  })
+
+  it("follow references, and take what may be null for what it is otherwise", () => {
+    const schema = {
+      type: "object",
+      required: ["size"],
+      properties: {
+        size: { $ref: "#/$defs/Size" },
+        note: { anyOf: [{ type: "string" }, { type: "null" }], title: "Note" },
+        count: { type: ["integer", "null"] },
+        way: { oneOf: [{ const: "a", title: "By air" }, { const: "s", title: "By sea" }] }
+      },
+      $defs: { Size: { enum: ["S", "L"] } }
+    }
+    const fields = fieldsOf(schema) ?? []
+    assert.deepStrictEqual(fields.map(({ kind, label }) => [label, kind]), [
+      ["size", "one"],
+      ["Note", "text"],
+      ["count", "integer"],
+      ["way", "one"]
+    ])
+    assert.deepStrictEqual(outputOf(schema, fields, { size: "S", way: "By sea" }), { value: { size: "S", way: "s" } })
+    const endless = { type: "object", properties: { a: { $ref: "#/properties/a" }, b: { $ref: "#/%" } } }
+    assert.isUndefined(fieldsOf(endless))
+  })
+
+  it("have rows for lists of objects and of plain values, with problems at their places", () => {
+    const schema = {
+      type: "object",
+      required: ["lines"],
+      properties: {
+        lines: {
+          type: "array",
+          minItems: 1,
+          items: {
+            type: "object",
+            required: ["sku", "count"],
+            properties: { sku: { type: "string", minLength: 2 }, count: { type: "integer", minimum: 1 } }
+          }
+        },
+        days: { type: "array", items: { type: "string", format: "date" } }
+      }
+    }
+    const fields = fieldsOf(schema) ?? []
+    const proposed = { lines: [{ sku: "A1", count: 2 }, { sku: "B2", count: 1 }], days: ["2026-12-01"] }
+    const typed = typedOf(fields, proposed)
+    assert.deepStrictEqual(outputOf(schema, fields, typed), { value: proposed })
+    const wrong = { lines: { rows: [{ sku: "A1" }, { sku: "B2", count: "x" }] }, days: { rows: [{}] } }
+    assert.deepStrictEqual(outputOf(schema, fields, wrong), {
+      problems: {
+        "lines.0.count": "Must be given",
+        "lines.1.count": "Must be a whole number",
+        "days.0": "Must be given"
+      }
+    })
+    const small = {
+      lines: { rows: [{ sku: "A", count: "1" }, { sku: "B2", count: "0" }] },
+      days: { rows: [{ value: "soon" }] }
+    }
+    assert.deepStrictEqual(outputOf(schema, fields, small), {
+      problems: {
+        "lines.0.sku": "At least 2 characters",
+        "lines.1.count": "At least 1",
+        "days.0": "A date like 2026-11-23"
+      }
+    })
+    assert.deepStrictEqual(outputOf(schema, fields, {}), { problems: { lines: "Must be given" } })
+    assert.deepStrictEqual(outputOf(schema, fields, { lines: { rows: [] } }), {
+      problems: { lines: "Choose at least 1" }
+    })
+    const deep = { type: "array", items: { type: "object", properties: { more: schema.properties.lines } } }
+    assert.isUndefined(fieldsOf({ type: "object", properties: { deep } }))
+  })
+
+  it("show a moment in the zone of the browser, and give it back as it was", () => {
+    const schema = {
+      type: "object",
+      properties: { at: { type: "string", format: "date-time" }, from: { type: "string", format: "time" } }
+    }
+    const fields = fieldsOf(schema) ?? []
+    const value = { at: "2026-11-23T10:31:05Z", from: "08:00:00Z" }
+    const typed = typedOf(fields, value)
+    assert.match(String(typed["at"]), /^2026-11-2\dT\d\d:\d\d:05$/)
+    assert.strictEqual(typed["from"], "08:00:00")
+    assert.deepStrictEqual(outputOf(schema, fields, typed), { value })
+  })
+
+  it("begin with what the model proposes, but for decisions", () => {
+    const shape = shapeOf({ output: boundedSchema }, { amount: 12, approved: true, priority: 2, tags: ["lost"] })
+    assert.deepStrictEqual(shape.proposed, { amount: "12" })
+  })
+
+  it("approve other arguments than the model gave, by the tool's parameters or without them", () => {
+    const draft = { text: "", json: "", form: {}, kind: "edit" } as const
+    const given = { to: "Ann", parcels: 2 }
+    const parameters = {
+      type: "object",
+      required: ["to"],
+      properties: { to: { type: "string" }, parcels: { type: "integer", maximum: 5 } }
+    }
+    for (const tool of [{ parameters }, {}]) {
+      const shape = shapeOf(tool, given)
+      assert.deepStrictEqual(shape.kinds, ["approve", "edit", "decline", "text", "json", "failed"])
+      const edit = { ...shape.edited?.typed, parcels: "3" }
+      assert.deepStrictEqual(resultOf("call", { ...draft, edit }, shape), {
+        result: { tool_call_id: "call", output: { approved: true, arguments: { to: "Ann", parcels: 3 } } }
+      })
+    }
+    const shape = shapeOf({ parameters }, given)
+    assert.deepStrictEqual(resultOf("call", { ...draft, edit: { parcels: "9" } }, shape), {
+      problem: "Check the fields",
+      problems: { to: "Must be given", parcels: "At most 5" }
+    })
+    assert.deepStrictEqual(resultOf("call", { ...draft, edit: { to: "Ann", parcels: "9" } }, shape), {
+      problem: "Check the fields",
+      problems: { parcels: "At most 5" }
+    })
+    assert.notInclude(shapeOf({}, {}).kinds, "edit")
+    assert.notInclude(shapeOf({ output: boundedSchema }, given).kinds, "edit")
   })
 
   it("are checked however they are typed, and by rules that no field shows", () => {
@@ -259,13 +397,13 @@ describe("answers by a schema", () => {
       properties: { n: { type: "integer", maximum: 3 } },
       maxProperties: 1
     }
-    const draft = { text: "", form: {}, kind: "json" } as const
-    const read = (json: string) => resultOf("call", { ...draft, json }, shapeOf(schema))
+    const draft = { text: "", form: {}, edit: {}, kind: "json" } as const
+    const read = (json: string) => resultOf("call", { ...draft, json }, shapeOf({ output: schema }))
     assert.match(JSON.stringify(read(`{"n":4}`)), /n: At most 3/)
     assert.match(JSON.stringify(read(`{"n":3,"m":1}`)), /does not match/)
     assert.deepStrictEqual(read(`{"n":3}`), { result: { tool_call_id: "call", output: { n: 3 } } })
-    assert.deepStrictEqual(shapeOf(schema).kinds, ["form", "json", "failed"])
-    assert.deepStrictEqual(shapeOf(undefined).kinds, ["approve", "decline", "text", "json", "failed"])
+    assert.deepStrictEqual(shapeOf({ output: schema }).kinds, ["form", "json", "failed"])
+    assert.deepStrictEqual(shapeOf().kinds, ["approve", "decline", "text", "json", "failed"])
     const either = { type: "object", properties: { a: { type: "string" }, b: { type: "string" } }, minProperties: 2 }
     assert.deepNestedInclude(outputOf(either, fieldsOf(either) ?? [], { a: "x" }), { problems: {} })
   })
@@ -273,11 +411,43 @@ describe("answers by a schema", () => {
   it("are not refused because a schema is broken", () => {
     for (const schema of [{ $ref: "#/nowhere" }, { pattern: "(" }, { enum: 1 }, { $ref: "#" }, 7, null]) {
       assert.deepStrictEqual(
-        resultOf("call", { kind: "text", text: "fine", json: "", form: {} }, shapeOf(schema)),
+        resultOf("call", { kind: "text", text: "fine", json: "", form: {}, edit: {} }, shapeOf({ output: schema })),
         { result: { tool_call_id: "call", output: "fine" } },
         JSON.stringify(schema)
       )
     }
+  })
+})
+
+describe("labels that link tasks", () => {
+  const [one, other] = ["019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913", "019ac5d2-7f3e-7c41-9b1a-2f60c8a7d914"]
+
+  it("name the task that one continues or repeats, and take the place of those of the earlier task", () => {
+    assert.deepStrictEqual(linked({ project: "x", repeats: one }, "continues", other), {
+      project: "x",
+      continues: other
+    })
+    assert.deepStrictEqual(linked(null, "repeats", one), { repeats: one })
+    assert.deepStrictEqual(relatedTo({ metadata: { continues: one, repeats: "soon" } }), [{
+      word: "Continues",
+      uuid: one
+    }])
+  })
+
+  it("leave the user's own labels alone", () => {
+    assert.deepStrictEqual(ownLabels({ repeats: "daily", a: "b" }), { repeats: "daily", a: "b" })
+    assert.deepStrictEqual(linked({ repeats: "daily" }, "repeats", one), { repeats: "daily" })
+    const full = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`k${index}`, "v"]))
+    assert.deepStrictEqual(linked(full, "continues", one), full)
+  })
+})
+
+describe("csvOf", () => {
+  it("quotes cells, and lets no text become a formula", () => {
+    assert.strictEqual(
+      csvOf([["a", 1, null], ["x,y", "\"q\"", "=1+1"], ["-1", "@a", -1]]),
+      "a,1,\r\n\"x,y\",\"\"\"q\"\"\",'=1+1\r\n'-1,'@a,-1"
+    )
   })
 })
 

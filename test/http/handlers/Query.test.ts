@@ -22,7 +22,12 @@ describe("the query of a list", () => {
     [{ q: "\ud800" }, "q", "Expected one text of 1 to 200 characters"],
     [{ q: ["a", "b"] }, "q", "Expected one text of 1 to 200 characters"],
     [{ "q[a]": "b" }, "q", "Expected one text of 1 to 200 characters"],
-    [{ include: "request" }, "include", "Expected one or more of metadata, excerpt, waiting_on"],
+    [{ include: "request" }, "include", "Expected one or more of metadata, excerpt, waiting_on, assistant"],
+    [{ assistant_id: "0" }, "assistant_id", "Expected an integer between 1 and 9007199254740991"],
+    [{ assistant_id: ["1", "2"] }, "assistant_id", "Expected an integer between 1 and 9007199254740991"],
+    [{ "assistant_id[]": "1" }, "assistant_id", "Expected an integer between 1 and 9007199254740991"],
+    [{ from: "2026-11-23" }, "from", "Expected a moment in ISO 8601 with its offset"],
+    [{ to: "2026-02-30T00:00:00Z" }, "to", "Expected a moment in ISO 8601 with its offset"],
     [{ status: "" }, "status", "Expected one or more of pending, processing, interrupted, completed, failed, canceled"]
   ])("refuses %o with the values that are allowed", (query, field, message) => {
     const decoded = decodeListQuery(query)
@@ -39,7 +44,7 @@ describe("the query of a list", () => {
         perPage: 25,
         metadata: null,
         included: new Set(),
-        text: null,
+        searched: { text: null, assistantId: null, from: null, to: null },
         selections: []
       })
     )

@@ -38,9 +38,13 @@ const login = (url: string, body: string, more: Readonly<Record<string, string>>
 describe("/console", () => {
   it("answers the page at every path without a dot, and assets that browsers may keep", async () => {
     const pages = await Promise.all(
-      ["/console", "/console/", "/console/tasks?status=failed", "/console/tasks/1/2"].map((path) =>
-        fetch(service.url + path)
-      )
+      [
+        "/console",
+        "/console/",
+        "/console/tasks?status=failed",
+        "/console/tasks/1/2",
+        "/console/ops/users/a%40b.example"
+      ].map((path) => fetch(service.url + path))
     )
     for (const page of pages) {
       assert.deepStrictEqual([page.status, page.headers.get("content-type")], [200, "text/html; charset=utf-8"])
@@ -71,6 +75,17 @@ describe("/console", () => {
     assert.strictEqual(limits.max_active_tasks, 5)
     assert.strictEqual(limits.file_bytes, 1_024_000 * 1024)
     assert.include(limits.formats, "xlsx")
+  })
+
+  it("allows images of the origins that the operator names, and of no other", async () => {
+    const other = await start({ IMAGE_ORIGINS: "https://cdn.example, https://images.example:8443" })
+    const page = await fetch(`${other.url}/console`)
+    const images = (page.headers.get("content-security-policy") ?? "").split("; ").find((part) =>
+      part.startsWith("img-src")
+    )
+    assert.strictEqual(images, "img-src 'self' data: https://cdn.example https://images.example:8443")
+    const described = await (await fetch(`${other.url}/console/config.json`)).json()
+    assert.deepStrictEqual(described.image_origins, ["https://cdn.example", "https://images.example:8443"])
   })
 
   it("lists the assistants of the backend for a user, and for nobody else", async () => {

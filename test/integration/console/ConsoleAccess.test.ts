@@ -23,7 +23,6 @@ const operatorAddressesOf = ({ completed, failed, interrupted }: ExampleTasks): 
   "/ops/tasks?status=canceled&error=nothing",
   ...[completed, failed, interrupted].map((uuid) => `/ops/tasks/${uuid}`),
   "/ops/errors",
-  "/ops/clocks",
   "/ops/webhooks",
   "/ops/webhooks?state=failed",
   "/ops/queue",
@@ -35,7 +34,7 @@ const operatorAddressesOf = ({ completed, failed, interrupted }: ExampleTasks): 
   "/ops/nowhere"
 ]
 
-const tabs = ["", "?tab=conversation", "?tab=timeline", "?tab=webhooks", "?tab=raw"]
+const tabs = ["", "?tab=run", "?tab=webhooks", "?tab=raw"]
 
 const addressesOf = ({ completed, failed, interrupted, processing }: ExampleTasks): ReadonlyArray<string> => [
   "/tasks",
@@ -44,7 +43,7 @@ const addressesOf = ({ completed, failed, interrupted, processing }: ExampleTask
   "/new",
   "/nowhere",
   ...tabs.map((tab) => `/tasks/${completed}${tab}`),
-  `/tasks/${interrupted}?tab=timeline`,
+  `/tasks/${interrupted}?tab=run`,
   `/tasks/${processing}`,
   `/tasks/${failed}`
 ]
@@ -109,6 +108,11 @@ describe.skipIf(!hasBrowser)("every screen", () => {
     await opened.page.keyboard.press("Escape")
     await opened.page.locator("dialog").waitFor({ state: "detached" })
     assert.strictEqual(await opened.page.evaluate(() => document.activeElement?.className), "account-button")
+    await opened.page.keyboard.press("Control+K")
+    assert.deepStrictEqual(await violationsOf(opened), [], "palette")
+    await opened.page.keyboard.press("Escape")
+    await opened.page.locator("dialog").waitFor({ state: "detached" })
+    await opened.goto("/inbox")
     await opened.button("Cancel all interrupted").click()
     assert.deepStrictEqual(await violationsOf(opened), [], "confirm")
     await opened.goto("/ops/revocations")
@@ -125,7 +129,7 @@ describe.skipIf(!hasBrowser)("every screen", () => {
     const opened = await ConsolePage.logIn(browser, service.url, attacker, { viewport: { width: 320, height: 800 } })
     for (const uuid of tasks) {
       await opened.goto(`/tasks/${uuid}`)
-      for (const tab of ["Result", "Conversation", "Timeline", "Webhooks", "Raw"]) {
+      for (const tab of ["Result", "Run", "Webhooks", "Raw"]) {
         const button = opened.page.getByRole("tab", { name: tab, exact: true })
         // A task that waits for an answer shows its output above the form.
         if (await button.count() === 0) continue

@@ -68,13 +68,14 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await opened.heading("Inbox")
     await opened.button("Send 2 answers").click()
     await expect.poll(() => page.getByText("Choose an answer").count()).toBe(2)
-    await page.getByRole("group", { name: "approve" }).getByRole("radio", { name: "Approve" }).check()
+    await page.getByRole("group", { name: "approve" }).getByRole("radio", { name: "Approve", exact: true }).check()
     await page.getByRole("group", { name: "comment" }).getByRole("radio", { name: "Text" }).check()
     await page.getByRole("textbox", { name: "Answer to comment" }).fill("Looks good")
     // Drafts survive a reload.
     await page.reload()
     await opened.heading("Inbox")
     await expect.poll(() => page.getByRole("textbox", { name: "Answer to comment" }).inputValue()).toBe("Looks good")
+    await expect.poll(() => page.title()).toMatch(/^\(1\) /)
     await opened.button("Send 2 answers").click()
     await page.getByText("Nothing waits for you").waitFor()
     const resumed = await runOf(uuid, run)
@@ -87,9 +88,11 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByText("Completed").first().waitFor()
     await expect.poll(() => page.locator(".prose strong").textContent()).toBe("done")
     await page.getByRole("tab", { name: "Result" }).press("ArrowRight")
-    await page.keyboard.press("ArrowRight")
-    await expect.poll(() => page.getByRole("tab", { selected: true }).textContent()).toBe("Timeline")
-    await page.getByRole("cell", { name: "Completed" }).waitFor()
+    await expect.poll(() => page.getByRole("tab", { selected: true }).textContent()).toBe("Run")
+    const phases = page.getByRole("list", { name: "Phases" })
+    await phases.getByText("Waited for you").waitFor()
+    await phases.getByText("1 progress note").waitFor()
+    await phases.getByText("Completed").waitFor()
     await page.getByRole("link", { name: "Run again" }).click()
     await opened.heading("Run again")
     await page.getByText("uploaded before").waitFor()
@@ -99,6 +102,11 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByText("Pending").first().waitFor()
     const again = await runOf(new URL(page.url()).pathname.split("/").at(-1) ?? "")
     assert.deepStrictEqual([again.input[0]?.text, again.input[1]], ["Look again", run.input[1]])
+    // Both know each other.
+    const facts = page.getByRole("complementary", { name: "Facts" })
+    await facts.getByText("Runs again").waitFor()
+    await facts.getByTitle(uuid).click()
+    await facts.getByText("Run again as").waitFor()
     opened.assertClean()
   })
 
@@ -160,6 +168,109 @@ describe.skipIf(!hasBrowser)("the console", () => {
     const run = await runOf(next)
     assert.deepStrictEqual(run.input, [{ type: "text", text: "Since when?" }])
     assert.include(JSON.stringify(run.turns), "On its way.")
+    opened.assertClean()
+  })
+
+  it("shows one question at a time, which keys move between, and goes on with the next one after an answer", async () => {
+    const { opened, page, token } = await logIn("answerer")
+    const parameters = {
+      type: "object",
+      properties: {
+        to: { type: "string" },
+        lines: { type: "array", items: { type: "string" } },
+        urgent: { type: "boolean" }
+      }
+    }
+    const uuids: Array<string> = []
+    for (const name of ["first", "second", "third"]) {
+      const { body } = await service.create(token, `The ${name} question`, {
+        client_tools: [{ type: "function", name: "send", parameters }],
+        max_execution_time: 600 + 60 * uuids.length
+      })
+      uuids.push(body.uuid)
+      await report(await runOf(body.uuid), {
+        type: "interrupted",
+        tool_calls: [{ id: "c", name: "send", arguments: { to: name, lines: ["a", "b"], urgent: false } }]
+      })
+    }
+    await opened.goto("/inbox")
+    const heading = (name: string) => page.getByRole("heading", { name: `The ${name} question`, level: 2 }).waitFor()
+    await heading("first")
+    await page.keyboard.press("j")
+    await heading("second")
+    await page.keyboard.press("j")
+    await page.keyboard.press("k")
+    await heading("second")
+    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe("The second question")
+    await page.getByRole("radio", { name: "Approve with changes" }).check()
+    await expect.poll(() => page.getByRole("textbox", { name: "to" }).inputValue()).toBe("second")
+    await page.getByRole("textbox", { name: "to" }).fill("everybody")
+    await page.getByRole("button", { name: "Remove lines 1" }).click()
+    await page.getByRole("button", { name: "Add to lines" }).click()
+    await page.getByRole("textbox", { name: "value" }).last().fill("c")
+    const run = await core.run(uuids[1] ?? "")
+    await opened.button("Send answer").click()
+    await heading("third")
+    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe("The third question")
+    assert.deepInclude((await runOf(uuids[1] ?? "", run)).resume, {
+      results: [{
+        tool_call_id: "c",
+        output: { approved: true, arguments: { to: "everybody", lines: ["b", "c"], urgent: false } }
+      }]
+    })
+    opened.assertClean()
+  })
+
+  it("finds tasks by assistant, label and time, opens a screen by its name, and downloads no surprise", async () => {
+    const { opened, page, token } = await logIn("finder")
+    await service.create(token, "to the first", { assistant_id: 1, metadata: { project: "x" } })
+    await service.create(token, "to the second", { assistant_id: 2, metadata: { project: "y" } })
+    await opened.goto("/tasks")
+    await page.getByRole("row").nth(2).waitFor()
+    await page.getByRole("combobox", { name: /^Assistant/ }).selectOption("2")
+    await expect.poll(() => page.getByRole("row").count()).toBe(2)
+    await page.getByRole("link", { name: "to the second" }).click()
+    await opened.heading(/^Task /)
+    await page.getByRole("link", { name: "project: y" }).click()
+    await page.getByText("Label project: y").waitFor()
+    await page.getByRole("link", { name: "to the second" }).waitFor()
+    await page.getByRole("combobox", { name: /^Created/ }).selectOption("day")
+    await page.waitForURL(/created=day/)
+    await page.getByRole("link", { name: "to the second" }).waitFor()
+    await page.keyboard.press("Control+K")
+    await page.keyboard.type("inb")
+    await page.keyboard.press("Enter")
+    await opened.heading("Inbox")
+    await page.keyboard.press("Control+K")
+    await page.keyboard.type("to the first")
+    await page.keyboard.press("Enter")
+    await opened.heading("Tasks")
+    await page.getByRole("link", { name: "to the first" }).waitFor()
+    await expect.poll(() => page.getByRole("row").count()).toBe(2)
+    opened.assertClean()
+  })
+
+  it("starts one of three examples, and tells of the end while the tab is hidden to who wants that", async () => {
+    const { opened, page, token } = await logIn("beginner")
+    await page.context().grantPermissions(["notifications"])
+    await page.addInitScript(`globalThis.told = []; globalThis.Notification = class { static permission = "granted"
+      static requestPermission() { return Promise.resolve("granted") } constructor(title, options) { told.push([title, options.body]) } addEventListener() {} close() {} }`)
+    await opened.goto("/tasks")
+    await page.getByText("No tasks yet").waitFor()
+    await opened.button("Account of beginner").click()
+    await page.getByRole("group", { name: "Notify" }).getByRole("radio", { name: "On" }).check()
+    await page.keyboard.press("Escape")
+    await opened.button("What is 6 * 7?").click()
+    await opened.heading(/^Task /)
+    const uuid = new URL(page.url()).pathname.split("/").at(-1) ?? ""
+    await page.getByRole("link", { name: /^Tasks/ }).first().click()
+    await page.getByRole("row").nth(1).waitFor()
+    await page.evaluate(
+      `Object.defineProperty(document, "hidden", { configurable: true, get: () => true }); document.dispatchEvent(new Event("visibilitychange"))`
+    )
+    await report(await runOf(uuid), { type: "completed", turn: turnOf("42") })
+    await service.until(token, uuid, "completed")
+    await expect.poll(() => page.evaluate("told"), { timeout: 10_000 }).toEqual([["Task completed", "What is 6 * 7?"]])
     opened.assertClean()
   })
 
@@ -246,12 +357,15 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByLabel(/^Reason/).fill("No longer needed")
     await opened.button("Cancel the task").click()
     await page.locator(".task-reason", { hasText: "Reason" }).getByText("No longer needed").waitFor()
-    await page.keyboard.press("t")
-    await opened.heading("Tasks")
+    await page.keyboard.press("i")
+    await opened.heading("Inbox")
     await opened.button("Cancel all interrupted").click()
     await page.getByRole("heading", { name: "Cancel 2 interrupted tasks?" }).waitFor()
     await opened.button("Cancel them").click()
     await service.until(token, uuids[2] ?? "", "canceled")
+    await page.locator("dialog").waitFor({ state: "detached" })
+    await page.keyboard.press("t")
+    await opened.heading("Tasks")
     await page.getByRole("link", { name: "Canceled" }).click()
     await page.getByText("3 tasks", { exact: true }).waitFor()
     await expect.poll(() => page.getByText("No longer needed").count()).toBe(1)
@@ -357,7 +471,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await report(await runOf(uuid), { type: "completed", turn: { output, messages, metadata: {} } })
     await opened.goto(`/tasks/${uuid}?tab=raw`)
     await page.getByRole("button", { name: /^task/ }).waitFor()
-    for (const name of ["Result", "Conversation", "Timeline", "Raw"]) {
+    for (const name of ["Result", "Run", "Raw"]) {
       const times: Array<number> = []
       // The best of three, because other tests take the processor.
       for (let attempt = 0; attempt < 3; attempt++) {

@@ -56,11 +56,13 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
       "/tasks",
       "/inbox",
       `/new?again=${tasks.interrupted}`,
-      `/tasks/${tasks.wide}?tab=conversation`,
+      `/tasks/${tasks.wide}?tab=run`,
       `/tasks/${tasks.wide}?tab=raw`,
       `/tasks/${tasks.interrupted}`,
       `/tasks/${tasks.wide}`,
-      `/tasks/${tasks.failed}`
+      `/tasks/${tasks.failed}`,
+      `/tasks/${tasks.arabic}`,
+      `/tasks/${tasks.chinese}`
     ]
     for (const [index, address] of addresses.entries()) await check(address, index)
     await opened.goto("/ops")
@@ -70,7 +72,6 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
       "/ops/tasks",
       "/ops/errors",
       "/ops/stuck",
-      "/ops/clocks",
       `/ops/tasks/${tasks.interrupted}`
     ]
     for (const [index, address] of operatorAddresses.entries()) await check(address, index)
@@ -162,7 +163,7 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     await expect.poll(async () => {
       const shown = (await plot.getAttribute("aria-valuetext"))?.slice(0, 5)
       return page.locator(".axis-x strong", { hasText: shown ?? "none" }).count()
-    }).toBe(8)
+    }).toBe(await page.locator(".plot").count())
     await expect.poll(() => page.locator(".plot-failed .axis-y").allTextContents().then((all) => all.join())).toBe(
       "10,0"
     )
@@ -196,23 +197,22 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     const run = await core.run(tasks.interrupted)
     await opened.button("Send answer").click()
     await page.getByText("Must be given").first().waitFor()
-    await expect.poll(() => page.getByText("Must be given").count()).toBe(3)
+    // The amount is what the model proposes; a decision is not.
+    await expect.poll(() => page.getByText("Must be given").count()).toBe(2)
     await expect.poll(() => page.evaluate(() => document.activeElement?.closest("fieldset")?.textContent)).toMatch(
       /^Refund/
     )
     assert.deepStrictEqual(await violationsOf(opened), [])
 
-    await opened.button("Fill in what the model proposes").click()
-    await expect.poll(() => page.getByRole("textbox", { name: "Amount in EUR" }).inputValue()).toBe("189.9")
-    await expect.poll(() => page.getByRole("textbox", { name: "Order" }).inputValue()).toBe("2026-11-B-0417")
+    await expect.poll(() => page.getByLabel("Amount in EUR").inputValue()).toBe("189.9")
+    await expect.poll(() => page.getByLabel("Order").inputValue()).toBe("2026-11-B-0417")
     await page.getByRole("radio", { name: "No", exact: true }).check()
-    const fill = (label: string, value: string) => page.getByRole("textbox", { name: label }).fill(value)
+    const fill = (label: string, value: string) => question.getByLabel(label, { exact: false }).first().fill(value)
     await fill("Reason for the books", "Lost by the carrier")
     const wrong = [
       ["Amount in EUR", "999", "At most 189.9", "189.9"],
       ["Amount in EUR", "0", "At least 0.01", "189.9"],
       ["Amount in EUR", "1.005", "A multiple of 0.01", "189.9"],
-      ["Amount in EUR", "12,50", "Must be a number", "189.9"],
       ["Parcels", "0", "More than 0", "1"],
       ["Parcels", "10", "Less than 10", "1"],
       ["Parcels", "1.5", "Must be a whole number", "1"],
@@ -220,13 +220,8 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
       ["Reason for the books", "lost", "At least 10 characters", "Lost by the carrier"],
       ["Order", "17", "Must match", "2026-11-B-0417"],
       ["Contact", "nobody", "An email address", "marta@shop.example"],
-      ["Pay until", "2026-02-30", "A date like", "2026-12-01"],
       ["Reference", "17", "A UUID", ""],
       ["Tracking page", "nowhere", "An address like", ""],
-      ["Pick up at", "25:61", "A time like", ""],
-      ["Decided at", "yesterday", "A moment like", ""],
-      ["Priority", "9", "Must be one of the choices", ""],
-      ["Currency", "USD", "Must be \"EUR\"", ""],
       ["City", "Y", "At least 2 characters", ""],
       ["Street", "Main road", "Must be given", ""]
     ] as const
@@ -238,6 +233,10 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
       await expect.poll(() => page.locator(".field-error").count(), { message: label }).toBe(1)
       await fill(label, right)
     }
+    await fill("Pay until", "2026-12-01")
+    await fill("Pick up at", "10:31")
+    await fill("Decided at", "2026-11-23T10:31")
+    await page.getByLabel("Priority").selectOption("2")
     const labels = ["lost", "damaged", "late"].map((name) => question.getByRole("checkbox", { name, exact: true }))
     for (const label of labels) await label.check()
     await opened.button("Send answer").click()
@@ -256,7 +255,10 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
           reason: "Lost by the carrier",
           order: "2026-11-B-0417",
           contact: "marta@shop.example",
-          due: "2026-12-01"
+          due: "2026-12-01",
+          pickup: "10:31:00Z",
+          decided: "2026-11-23T10:31:00Z",
+          priority: 2
         }
       }]
     })

@@ -169,6 +169,24 @@ describe("what operators see", () => {
     assert.deepStrictEqual([first, answers.map(({ status }) => status)], [200, [503, 503, 503]])
   })
 
+  it("measures how long the tasks of each assistant waited and ran", async () => {
+    const { run } = await create({ assistant_id: 7 })
+    await complete(run)
+    const { body } = await eventually(
+      () => get("/durations"),
+      ({ body }) => body.data.some(({ assistant_id: id }: { assistant_id: number }) => id === 7)
+    )
+    assert.isTrue(body.complete)
+    const seventh = body.data.find(({ assistant_id: id }: { assistant_id: number }) => id === 7)
+    assert.strictEqual(seventh.tasks, 1)
+    for (const { p50, p95 } of [seventh.waiting_ms, seventh.running_ms]) {
+      assert.isAtLeast(p50, 0)
+      assert.isBelow(p95, 60_000)
+      assert.strictEqual(p50, p95)
+    }
+    assert.strictEqual((await get("/durations?from=1")).status, 422)
+  })
+
   it("groups failures by their error, and shows deadlines and the history", async () => {
     for (const message of ["first", "second", "second"]) {
       const { run } = await create()
@@ -179,6 +197,8 @@ describe("what operators see", () => {
     const found = groups.map(({ count, error }: { count: number; error: string }) => [error, count])
     assert.deepInclude(found, ["second", 2])
     assert.deepInclude(found, ["first", 1])
+    const second = groups.find(({ error }: { error: string }) => error === "second")
+    assert.deepStrictEqual(second.counts, [...Array.from({ length: 23 }, () => 0), 2])
     const failed = await get("/tasks?error=second")
     assert.lengthOf(failed.body.data, 2)
     const { uuid } = await create()

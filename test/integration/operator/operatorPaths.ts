@@ -4,6 +4,7 @@ export const operatorPaths = [
   "/tasks",
   "/tasks?status=interrupted",
   "/errors",
+  "/durations",
   "/stuck",
   "/clocks",
   "/history",

@@ -389,6 +389,8 @@ export interface TaskSummary {
    * if the request is not kept.
    */
   readonly excerpt?: string | null
+  /** Present only with `?include=assistant`: the assistant; null for a task of an early version. */
+  readonly assistant_id?: number | null
   /** Present only with `?include=waiting_on`: the party that has to act next; null for an ended task. */
   readonly waiting_on?: WaitingOn | null
 }
@@ -695,11 +697,17 @@ export interface ListTasksQuery {
    * ids and metadata of the caller's newest 10,000 tasks, and the excerpts of the newest 1,000.
    */
   readonly q?: string | undefined
+  /** Only tasks of this assistant, of the caller's newest 10,000 tasks, at most 1,000. */
+  readonly assistant_id?: number | undefined
+  /** Only tasks created at this moment or later, at most 1,000. */
+  readonly from?: string | undefined
+  /** Only tasks created before this moment, at most 1,000. */
+  readonly to?: string | undefined
   /**
-   * `metadata` adds the metadata of each task, `excerpt` the beginning of its request, and `waiting_on` the party that
-   * has to act next.
+   * `metadata` adds the metadata of each task, `excerpt` the beginning of its request, `waiting_on` the party that has
+   * to act next, and `assistant` the `assistant_id`.
    */
-  readonly include?: "metadata" | "excerpt" | "waiting_on" | ReadonlyArray<"metadata" | "excerpt" | "waiting_on"> | undefined
+  readonly include?: "metadata" | "excerpt" | "waiting_on" | "assistant" | ReadonlyArray<"metadata" | "excerpt" | "waiting_on" | "assistant"> | undefined
   /** Only tasks of the schedule with this id: its newest 1,000. */
   readonly schedule?: string | undefined
 }

@@ -10,7 +10,7 @@ import { client } from "../api.ts"
 import { keepDraft, loadDraft } from "../drafts.ts"
 import { parse } from "../json.ts"
 import { notify } from "../messages.ts"
-import { type Problems, skeletonOf, typedOf } from "../schemaForm.ts"
+import { type Problems, skeletonOf, type Tools, type Typed, typedOf } from "../schemaForm.ts"
 import { Segments } from "./Basics.tsx"
 import { JsonTree } from "./JsonTree.tsx"
 import { SchemaForm } from "./SchemaForm.tsx"
@@ -25,6 +25,7 @@ export interface Interrupted {
 const choices: ReadonlyArray<readonly [kind: AnswerKind, label: string]> = [
   ["form", "Form"],
   ["approve", "Approve"],
+  ["edit", "Approve with changes"],
   ["decline", "Decline"],
   ["text", "Text"],
   ["json", "JSON"],
@@ -57,7 +58,21 @@ const Typing = ({ draft, label, onChange, problem }: {
   )
 }
 
-const CallForm = ({ call, draft, onChange, problem, problems, shape: { fields, kinds, schema } }: {
+/** Offers what the model proposes for the decisions too, unless it is chosen already. */
+const Proposal = ({ onTake, proposed, typed }: {
+  readonly proposed: Typed
+  readonly typed: Typed
+  readonly onTake: (typed: Typed) => void
+}) =>
+  Object.entries(proposed).every(([key, value]) => JSON.stringify(typed[key]) === JSON.stringify(value)) ?
+    null :
+    (
+      <button type="button" class="button" onClick={() => onTake({ ...typed, ...proposed })}>
+        Fill in what the model proposes
+      </button>
+    )
+
+const CallForm = ({ call, draft, onChange, problem, problems, shape: { edited, fields, kinds, schema } }: {
   readonly call: ToolCall
   readonly draft: Draft
   readonly shape: AnswerShape
@@ -66,7 +81,6 @@ const CallForm = ({ call, draft, onChange, problem, problems, shape: { fields, k
   readonly onChange: (draft: Draft) => void
 }) => {
   const label = call.name.slice(0, 100)
-  const proposed = typedOf(fields ?? [], call.arguments)
   const isTyped = draft.kind === "text" || draft.kind === "json" || draft.kind === "failed"
   return (
     <fieldset class="call-form" data-problem={problem === undefined ? undefined : ""}>
@@ -75,6 +89,8 @@ const CallForm = ({ call, draft, onChange, problem, problems, shape: { fields, k
       </legend>
       {Object.keys(call.arguments).length === 0
         ? <p class="hint">Called without arguments</p>
+        : draft.kind === "edit"
+        ? null
         : <JsonTree name="arguments" value={call.arguments} />}
       <Segments
         label={`Kind of answer to ${label}`}
@@ -86,20 +102,29 @@ const CallForm = ({ call, draft, onChange, problem, problems, shape: { fields, k
       {draft.kind === "form" && fields !== undefined
         ? (
           <>
-            {Object.keys(proposed).length === 0 ? null : (
-              <button
-                type="button"
-                class="button"
-                onClick={() => onChange({ ...draft, form: { ...draft.form, ...proposed } })}
-              >
-                Fill in what the model proposes
-              </button>
-            )}
+            <Proposal
+              proposed={typedOf(fields, call.arguments)}
+              typed={draft.form}
+              onTake={(form) => onChange({ ...draft, form })}
+            />
             <SchemaForm
               fields={fields}
               typed={draft.form}
               problems={problems}
               onChange={(form) => onChange({ ...draft, form })}
+            />
+          </>
+        )
+        : null}
+      {draft.kind === "edit" && edited !== undefined
+        ? (
+          <>
+            <Proposal proposed={edited.typed} typed={draft.edit} onTake={(edit) => onChange({ ...draft, edit })} />
+            <SchemaForm
+              fields={edited.fields}
+              typed={draft.edit}
+              problems={problems}
+              onChange={(edit) => onChange({ ...draft, edit })}
             />
           </>
         )
@@ -124,18 +149,16 @@ const CallForm = ({ call, draft, onChange, problem, problems, shape: { fields, k
   )
 }
 
-type Schemas = Readonly<Record<string, unknown>>
-
 /** The drafts of a task's pending calls, and their answers. */
-const useAnswers = ({ pending_tool_calls: calls = [], uuid }: Interrupted, schemas: Schemas) => {
+const useAnswers = ({ pending_tool_calls: calls = [], uuid }: Interrupted, tools: Tools) => {
   const ids = calls.map(({ id }) => id).join("\n")
   const shaped = useMemo(
     () =>
       calls.map((call) => ({
         call,
-        shape: shapeOf(Object.hasOwn(schemas, call.name) ? schemas[call.name] : undefined)
+        shape: shapeOf(Object.hasOwn(tools, call.name) ? tools[call.name] : undefined, call.arguments)
       })),
-    [ids, schemas]
+    [ids, tools]
   )
   const load = () => new Map(shaped.map(({ call: { id }, shape }) => [id, loadDraft(uuid, id, shape)]))
   const [drafts, setDrafts] = useState(load)
@@ -161,13 +184,13 @@ const useAnswers = ({ pending_tool_calls: calls = [], uuid }: Interrupted, schem
 /** Calls of one interrupt; the service allows a thousand. */
 const maxShown = 50
 
-export const AnswerForm = ({ onDone, schemas, task }: {
+export const AnswerForm = ({ onDone, task, tools }: {
   readonly task: Interrupted
-  /** The output schemas of the tools, by name, where the task's request is known. */
-  readonly schemas: Schemas
+  /** Those of the task's request, where it is known. */
+  readonly tools: Tools
   readonly onDone: () => void
 }) => {
-  const { change, entries, forget, results } = useAnswers(task, schemas)
+  const { change, entries, forget, results } = useAnswers(task, tools)
   const [isChecked, setChecked] = useState(false)
   const form = useRef<HTMLFormElement>(null)
   // The same answers take effect once, however often they are sent.

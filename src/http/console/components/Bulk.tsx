@@ -5,7 +5,7 @@ import { notify } from "../messages.ts"
 import { post } from "../operator.ts"
 import type * as Views from "../operatorTypes.ts"
 import { navigate } from "../Router.ts"
-import { Segments, TextField } from "./Basics.tsx"
+import { Segments, shortId, TextField } from "./Basics.tsx"
 import { Confirm } from "./Dialog.tsx"
 import { Problem } from "./Screen.tsx"
 
@@ -45,13 +45,14 @@ const BulkDialog = ({ actions, filter, onClose }: {
   readonly onClose: () => void
 }) => {
   const [action, setAction] = useState(actions[0]!)
-  const [matched, setMatched] = useState<number>()
+  const [dry, setDry] = useState<Views.DryRun>()
+  const matched = dry?.matched
   const [reason, setReason] = useState("")
   const [rate, setRate] = useState("50")
   const { button, text, what } = words[action]
   const count = useAction(async () => {
-    setMatched(undefined)
-    setMatched((await post<Views.DryRun>("/bulk", { action, filter, dry_run: true })).matched)
+    setDry(undefined)
+    setDry(await post<Views.DryRun>("/bulk", { action, filter, dry_run: true }))
   })
   useEffect(() => count.run(), [action])
   const start = async () => {
@@ -83,9 +84,24 @@ const BulkDialog = ({ actions, filter, onClose }: {
       )}
       <p role="status">
         {matched === undefined
-          ? "Counting what matches…"
+          ? count.error === undefined ? "Counting what matches…" : ""
           : `${matched.toLocaleString("en")} ${what} match the filter of the list.`} {text}
       </p>
+      {dry === undefined || dry.sample.length === 0 ? null : (
+        <details>
+          <summary>{dry.sample.length === 1 ? "It" : `${dry.sample.length} of them`}</summary>
+          <ul class="sample-list">
+            {dry.sample.map((row) => {
+              const uuid = "task_uuid" in row ? row.task_uuid : row.uuid
+              return (
+                <li key={"id" in row ? row.id : row.uuid}>
+                  <code title={uuid}>{shortId(uuid)}</code> <bdi>{"sub" in row ? row.sub : row.origin}</bdi>
+                </li>
+              )
+            })}
+          </ul>
+        </details>
+      )}
       {count.error === undefined ? null : <Problem error={count.error} onRetry={count.run} />}
       <TextField
         label="Reason"

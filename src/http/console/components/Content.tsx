@@ -2,11 +2,12 @@
 import { signal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { client } from "../api.ts"
+import { config } from "../config.ts"
 import { field, jsonIn, textField } from "../json.ts"
 import { linkOf } from "../links.ts"
 import { Icon } from "./Icon.tsx"
 import { JsonTree } from "./JsonTree.tsx"
-import { Markdown } from "./Text.tsx"
+import { Image, Markdown } from "./Text.tsx"
 
 /** Characters of a file's name or type that are shown. */
 const maxName = 200
@@ -45,12 +46,14 @@ const StoredFile = ({ kind, name, path, type }: {
     )
   }
   const isOwn = storage?.origin === location.origin
+  const isOffered = kind === "image" && config.value.image_origins?.includes(storage?.origin ?? "") === true
   return (
     <figure class="file-figure">
       {isOwn && kind === "image" ? <img src={link} alt={name.slice(0, maxName)} loading="lazy" /> : null}
       {isOwn && kind === "sound"
         ? <audio src={link} controls preload="none" aria-label={name.slice(0, maxName)} />
         : null}
+      {isOffered && !isOwn ? <Image to={link} text={name.slice(0, maxName)} /> : null}
       <a class="file" href={link} target="_blank" rel="noopener noreferrer">{label}</a>
     </figure>
   )

@@ -3,17 +3,22 @@ import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
 import { useAction } from "../actions.ts"
 import { active, interrupted } from "../active.ts"
-import { config, failingSince, served } from "../api.ts"
+import { failingSince } from "../api.ts"
 import { clockTime, moment, now, relative } from "../clock.ts"
+import { config } from "../config.ts"
 import type { NavigationItem } from "../ConsoleExtension.ts"
-import { isHelpOpen, ofUsers, shortcuts } from "../keys.ts"
+import { ofUsers, shortcuts } from "../keys.ts"
 import { shown, spoken } from "../messages.ts"
+import * as notifications from "../notifications.ts"
 import { logOut as operatorLogOut, operator } from "../operator.ts"
+import { isHelpOpen, isPaletteOpen, screens } from "../palette.ts"
 import { keys, taskFilter, theme, zone } from "../preferences.ts"
 import { href, isOps, path } from "../Router.ts"
+import { served } from "../served.ts"
 import { logOut, renewal, session } from "../session.ts"
 import { Dialog } from "./Dialog.tsx"
 import { Icon } from "./Icon.tsx"
+import { Palette } from "./Palette.tsx"
 import { Problem } from "./Screen.tsx"
 import { Renewal } from "./TokenForm.tsx"
 
@@ -89,6 +94,9 @@ const Account = ({ docs, expiresAt, name, onLogOut, what }: AccountProps) => {
         <Choice label="Theme" value={theme} options={[["auto", "System"], ["light", "Light"], ["dark", "Dark"]]} />
         <Choice label="Times" value={zone} options={[["local", "Local"], ["utc", "UTC"]]} />
         <Choice label="Shortcuts" value={keys} options={[["on", "On"], ["off", "Off"]]} />
+        {isOps.value || !notifications.isSupported ?
+          null :
+          <Choice label="Notify" value={notifications.choice} options={[["on", "On"], ["off", "Off"]]} />}
         <div class="account-actions">
           <button type="button" class="button" onClick={showHelp}>
             Keyboard shortcuts
@@ -145,31 +153,43 @@ const Frame = ({ account, children, items }: {
   readonly items: ReadonlyArray<NavigationItem>
   readonly account: AccountProps
   readonly children: ComponentChildren
-}) => (
-  <div class="layout">
-    <a class="skip" href="#main">Skip to the content</a>
-    <header class="side">
-      <a class="brand" href={href(items[0]?.to ?? "")}>
-        <Icon name="completed" />
-        <span>Task Service</span>
-      </a>
-      <nav aria-label="Main">
-        <Navigation items={items} />
-      </nav>
-      <Account {...account} />
-    </header>
-    <div class="content">
-      <Offline />
-      {children}
+}) => {
+  useEffect(() => {
+    screens.value = items.map(({ label, query = "", to }) => ({ label, to: to + query }))
+  }, [items.length, taskFilter.value])
+  return (
+    <div class="layout">
+      <a class="skip" href="#main">Skip to the content</a>
+      <header class="side">
+        <a class="brand" href={href(items[0]?.to ?? "")}>
+          <Icon name="completed" />
+          <span>Task Service</span>
+        </a>
+        <button type="button" class="go-to" aria-label="Go to…" onClick={() => isPaletteOpen.value = true}>
+          <Icon name="search" />
+          <span>Go to…</span>
+          <kbd>Ctrl K</kbd>
+        </button>
+        <nav aria-label="Main">
+          <Navigation items={items} />
+        </nav>
+        <Account {...account} />
+      </header>
+      <div class="content">
+        <Offline />
+        {children}
+      </div>
+      <Messages />
+      {isHelpOpen.value ? <Shortcuts /> : null}
+      {isPaletteOpen.value ? <Palette /> : null}
     </div>
-    <Messages />
-    {isHelpOpen.value ? <Shortcuts /> : null}
-  </div>
-)
+  )
+}
 
 export const Layout = ({ children }: { readonly children: ComponentChildren }) => {
   const current = session.value
   useEffect(() => active.start(), [])
+  useEffect(() => notifications.start(), [])
   if (current === undefined) return null
   const account = { name: current.sub, what: "token", expiresAt: current.expiresAt, onLogOut: logOut, docs: "/docs" }
   return (
@@ -194,7 +214,6 @@ const operatorItems: ReadonlyArray<NavigationItem> = [
   { to: "/ops/errors", label: "Errors", icon: "failed" },
   { to: "/ops/stuck", label: "Stuck", icon: "interrupted" },
   { to: "/ops/queue", label: "Queue", icon: "inbox" },
-  { to: "/ops/clocks", label: "Clocks", icon: "pending" },
   { to: "/ops/webhooks", label: "Webhooks", icon: "link" }
 ]
 

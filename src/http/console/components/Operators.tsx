@@ -4,7 +4,7 @@ import { useKeys } from "../keys.ts"
 import { get, intervals } from "../operator.ts"
 import { type Polled, usePoll } from "../poll.ts"
 import { href, path, query, setQuery } from "../Router.ts"
-import { change } from "./TextFilter.tsx"
+import { Select } from "./Filters.tsx"
 
 const ranges = { hour: 1, day: 24, week: 7 * 24, month: 31 * 24 } as const
 export type RangeName = keyof typeof ranges
@@ -23,23 +23,6 @@ export const chosen = (...names: ReadonlyArray<string>): Readonly<Record<string,
   from: new Date(Date.now() - ranges[chosenRange()] * 3_600_000).toISOString(),
   ...Object.fromEntries(names.map((name) => [name, query.value.get(name)]))
 })
-
-export interface SelectProps {
-  readonly name: string
-  readonly label: string
-  readonly options: ReadonlyArray<readonly [value: string, label: string]>
-  readonly value?: string
-}
-
-/** A choice that is part of the address. Another choice begins with the first page. */
-export const Select = ({ label, name, options, value }: SelectProps) => (
-  <label class="filter-field">
-    <span>{label}</span>
-    <select value={value ?? query.value.get(name) ?? ""} onChange={(event) => change(name, event.currentTarget.value)}>
-      {options.map(([option, text]) => <option key={option} value={option}>{text}</option>)}
-    </select>
-  </label>
-)
 
 export const RangeSelect = () => (
   <Select

@@ -1,8 +1,8 @@
-/** The fields of a tool's output schema. None has a value before somebody gives one. */
+/** The fields of a tool's schema. No decision has a value before somebody makes it. */
 import type { ComponentChildren } from "preact"
 import { useId } from "preact/hooks"
-import { type FieldGroup, type FormField, keyOf, type Problems, type Typed } from "../schemaForm.ts"
-import { Field, type FieldControl } from "./Basics.tsx"
+import { type FieldGroup, type FormField, keyOf, maxRows, type Problems, rowsIn, type Typed } from "../schemaForm.ts"
+import { Field, type FieldControl, IconButton } from "./Basics.tsx"
 
 interface ControlProps {
   readonly field: FormField
@@ -39,6 +39,17 @@ const Question = ({ children, field: { hint, isRequired, kind, label }, problem 
 
 const none = "None of these"
 
+const Check = ({ isChecked, label, onChange }: {
+  readonly label: string
+  readonly isChecked: boolean
+  readonly onChange: () => void
+}) => (
+  <label class="check">
+    <input type="checkbox" checked={isChecked} onChange={onChange} />
+    <bdi>{label}</bdi>
+  </label>
+)
+
 /** A required choice of several has an answer that says none: no box ticked may be a question that nobody read. */
 const Several = (props: ControlProps) => {
   const { field, onChange, value } = props
@@ -52,19 +63,60 @@ const Several = (props: ControlProps) => {
   return (
     <Question {...props}>
       {field.options.map((option) => (
-        <label key={option} class="check">
-          <input type="checkbox" checked={chosen.has(option)} onChange={() => choose(option)} />
-          <bdi>{option}</bdi>
-        </label>
+        <Check
+          key={option}
+          label={option}
+          isChecked={chosen.has(option)}
+          onChange={() => choose(option)}
+        />
       ))}
       {field.isRequired
-        ? (
-          <label class="check">
-            <input type="checkbox" checked={isNone} onChange={() => onChange(isNone ? undefined : [])} />
-            <span>{none}</span>
-          </label>
-        )
+        ? <Check label={none} isChecked={isNone} onChange={() => onChange(isNone ? undefined : [])} />
         : null}
+    </Question>
+  )
+}
+
+/** A list: rows are added and removed. None is an answer of its own, as above. */
+const RowsField = (props: ControlProps & { readonly problems: Problems }) => {
+  const { field, onChange, problems, value } = props
+  if (field.kind !== "rows") return null
+  const rows = rowsIn(value)
+  const change = (next: ReadonlyArray<Typed>) => onChange({ rows: next })
+  const key = keyOf(field)
+  return (
+    <Question {...props}>
+      {rows?.map((row, index) => (
+        <fieldset key={index} class={field.isPlain ? "row row-plain" : "row"}>
+          <legend class={field.isPlain ? "visually-hidden" : ""}>{index + 1}</legend>
+          <SchemaForm
+            fields={field.fields}
+            typed={row}
+            problems={problems}
+            at={field.isPlain ? undefined : `${key}.${index}.`}
+            problemOfValue={problems[`${key}.${index}`]}
+            onChange={(typed) => change(rows.with(index, typed))}
+          />
+          <IconButton
+            icon="close"
+            label={`Remove ${field.label} ${index + 1}`}
+            onClick={() => change(rows.toSpliced(index, 1))}
+          />
+        </fieldset>
+      ))}
+      <div class="inline">
+        <button
+          type="button"
+          class="button"
+          aria-disabled={(rows?.length ?? 0) >= maxRows}
+          onClick={() => (rows?.length ?? 0) >= maxRows || change([...rows ?? [], {}])}
+        >
+          Add<span class="visually-hidden">{` to ${field.label}`}</span>
+        </button>
+        {field.isRequired && (rows === undefined || rows.length === 0)
+          ? <Check label="None" isChecked={rows !== undefined} onChange={() => onChange(rows && { rows: [] })} />
+          : null}
+      </div>
     </Question>
   )
 }
@@ -89,32 +141,57 @@ const YesOrNo = (props: ControlProps) => {
   )
 }
 
+const momentTypes = { date: "date", time: "time", "date-time": "datetime-local" } as const
+
+/** What a control cannot read has no value, and stays in it. */
+const unreadable = "?"
+
 const Control = ({ control, field, onChange, value }: ControlProps & { readonly control: FieldControl }) => {
   const text = typeof value === "string" ? value : ""
+  const onInput = (
+    { currentTarget: { validity, value } }: {
+      readonly currentTarget: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement
+    }
+  ) => onChange(validity.badInput ? unreadable : value)
   if (field.kind === "one") {
     return (
-      <select {...control} value={text} onChange={(event) => onChange(event.currentTarget.value)}>
+      <select {...control} value={text} onChange={onInput}>
         <option value="">Choose…</option>
         {field.options.map((option) => <option key={option} value={option}>{option}</option>)}
       </select>
     )
   }
-  return (
-    <input
-      {...control}
-      autocomplete="off"
-      dir="auto"
-      inputMode={field.kind === "integer" ? "numeric" : field.kind === "number" ? "decimal" : "text"}
-      value={text}
-      onInput={(event) => onChange(event.currentTarget.value)}
-    />
-  )
+  if (field.kind === "text" && field.isLong) {
+    return <textarea {...control} dir="auto" rows={5} value={text} onInput={onInput} />
+  }
+  const format = field.kind === "text" ? field.format : undefined
+  const shared = { ...control, autocomplete: "off", value: text === unreadable ? undefined : text, onInput }
+  if (field.kind === "number" || field.kind === "integer") {
+    return <input {...shared} type="number" step={field.kind === "integer" ? "1" : "any"} />
+  }
+  if (format === "email") return <input {...shared} type="email" />
+  if (format === "uri") return <input {...shared} type="url" />
+  return format === undefined
+    ? <input {...shared} dir="auto" />
+    : <input {...shared} type={momentTypes[format]} step={format === "date" ? undefined : "1"} />
 }
 
-const OneField = (props: ControlProps) => {
+const Constant = ({ field }: { readonly field: FormField }) =>
+  field.kind !== "constant" ? null : (
+    <div class="field">
+      <span class="field-name">
+        <bdi>{field.label}</bdi>
+      </span>
+      <code>{String(field.value)}</code>
+    </div>
+  )
+
+const OneField = (props: ControlProps & { readonly problems: Problems }) => {
   const { field, problem } = props
   if (field.kind === "many") return <Several {...props} />
   if (field.kind === "boolean") return <YesOrNo {...props} />
+  if (field.kind === "rows") return <RowsField {...props} />
+  if (field.kind === "constant") return <Constant field={field} />
   return (
     <Field label={field.label} hint={field.hint} error={problem} isRequired={field.isRequired}>
       {(control) => <Control control={control} {...props} />}
@@ -133,10 +210,14 @@ const Group = ({ children, group }: { readonly group: FieldGroup; readonly child
   </fieldset>
 )
 
-export const SchemaForm = ({ fields, onChange, problems, typed }: {
+export const SchemaForm = ({ at = "", fields, onChange, problemOfValue, problems, typed }: {
   readonly fields: ReadonlyArray<FormField>
   readonly typed: Typed
   readonly problems: Problems
+  /** The path of the object within the whole answer, with its dot. */
+  readonly at?: string | undefined
+  /** That of a row which is a plain value. */
+  readonly problemOfValue?: string | undefined
   readonly onChange: (typed: Typed) => void
 }) => {
   const change = (key: string, value: Typed[string] | undefined) => {
@@ -150,7 +231,8 @@ export const SchemaForm = ({ fields, onChange, problems, typed }: {
         key={key}
         field={field}
         value={typed[key]}
-        problem={problems[key]}
+        problem={problemOfValue ?? problems[at + key]}
+        problems={problems}
         onChange={(value) => change(key, value)}
       />
     )

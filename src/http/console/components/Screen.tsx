@@ -2,10 +2,11 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { ApiError } from "../../client/promise/ApiErrors.ts"
+import { interrupted } from "../active.ts"
 import { clockTime } from "../clock.ts"
 import type { Polled } from "../poll.ts"
 import { zone } from "../preferences.ts"
-import { path, restore, returnsToLink } from "../Router.ts"
+import { isOps, path, restore, returnsToLink } from "../Router.ts"
 import { Icon } from "./Icon.tsx"
 
 /** The path whose heading had the focus last: the first screen of a visit does not take it. */
@@ -22,9 +23,10 @@ export interface ScreenProps {
 /** Each change of the screen sets the title of the document and moves the focus to the heading. */
 export const Screen = ({ actions, children, heading, title }: ScreenProps) => {
   const ref = useRef<HTMLHeadingElement>(null)
+  const waiting = isOps.value ? 0 : interrupted().length
   useEffect(() => {
-    document.title = `${title} · Tasks`
-  }, [title])
+    document.title = `${waiting === 0 ? "" : `(${waiting}) `}${title} · ${isOps.value ? "Operators" : "Tasks"}`
+  }, [title, waiting])
   useLayoutEffect(() => {
     if (focused !== undefined && focused !== path.value && !returnsToLink()) ref.current?.focus({ preventScroll: true })
     focused = path.value

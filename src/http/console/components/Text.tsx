@@ -2,6 +2,7 @@
 import { lexer, type Token, type Tokens } from "marked"
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
+import { config } from "../config.ts"
 import { addressOf, maxAddress } from "../links.ts"
 import { copy } from "../messages.ts"
 
@@ -39,6 +40,21 @@ const Link = ({ children, to }: { readonly to: string; readonly children: Compon
       <span class="host">{url.host || url.pathname}</span>
     </a>
   )
+}
+
+/** An image of an origin that the service allows. Only a click loads it: a model's text could carry data out in its address. */
+export const Image = ({ text, to }: { readonly text: string; readonly to: string }) => {
+  const [isShown, setShown] = useState(false)
+  const url = addressOf(to)
+  if (url === undefined || config.value.image_origins?.includes(url.origin) !== true) return <Link to={to}>{text}</Link>
+  return isShown
+    ? <img src={url.href} alt={text} referrerpolicy="no-referrer" loading="lazy" />
+    : (
+      <span class="image-offer">
+        <Link to={to}>{text}</Link>{" "}
+        <button type="button" class="button" onClick={() => setShown(true)}>Show the image</button>
+      </span>
+    )
 }
 
 const Code = ({ text }: { readonly text: string }) => (
@@ -99,6 +115,8 @@ const List = ({ depth, list }: { readonly list: Tokens.List; readonly depth: num
 }
 
 const rightToLeft = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u
+/** A text whose first letter is of such a script. */
+const beginsRightToLeft = /^\P{L}*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u
 /** Latin letters and digits in several pieces, as codes and dates have them. It begins at the begin of a word only, to be linear. */
 const codes = /(?<![A-Za-z0-9])([A-Za-z0-9]+(?:[-/.:_#][A-Za-z0-9]+)+)/
 
@@ -151,7 +169,7 @@ const element = (token: Token, key: number, depth: number): ComponentChildren =>
     case "link":
       return <Link key={key} to={addressIn(token)}>{inside(token, depth)}</Link>
     case "image":
-      return <Link key={key} to={addressIn(token)}>{textOf(token) || "image"}</Link>
+      return <Image key={key} to={addressIn(token)} text={textOf(token) || "image"} />
     case "text":
       return <span key={key}>{inside(token, depth)}</span>
     case "escape":
@@ -187,7 +205,9 @@ export const Markdown = ({ text }: { readonly text: string }) => (
     {(shown) => {
       const tokens = tokensOf(shown)
       return (
-        <div class="prose">{tokens === undefined ? <pre tabIndex={0} dir="auto">{shown}</pre> : inline(tokens, 0)}</div>
+        <div class="prose" dir={beginsRightToLeft.test(shown.slice(0, 1000)) ? "rtl" : undefined}>
+          {tokens === undefined ? <pre tabIndex={0} dir="auto">{shown}</pre> : inline(tokens, 0)}
+        </div>
       )
     }}
   </LongText>

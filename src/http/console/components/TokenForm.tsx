@@ -3,7 +3,7 @@ import { type Signal, useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { submitting, useAction } from "../actions.ts"
-import { config } from "../api.ts"
+import { config } from "../config.ts"
 import { developmentToken, dismiss, isKept, logIn, session } from "../session.ts"
 import { TextField } from "./Basics.tsx"
 import { Dialog } from "./Dialog.tsx"
@@ -88,8 +88,8 @@ const Development = ({ isBusy, onToken, sub }: Entering & { readonly sub: string
 export const TokenForm = ({ onDone }: { readonly onDone: () => void }) => {
   const [keep, setKeep] = useState(isKept)
   const isBusy = useSignal(false)
-  const onToken = async (token: string) => {
-    const problem = await logIn(token, keep)
+  const onToken = async (token: string, isKept = keep) => {
+    const problem = await logIn(token, isKept)
     if (problem === undefined) onDone()
     return problem
   }
@@ -108,7 +108,14 @@ export const TokenForm = ({ onDone }: { readonly onDone: () => void }) => {
         </label>
       </TokenEntry>
       {config.value.dev_login
-        ? <Development sub={session.value?.sub ?? "developer"} onToken={onToken} isBusy={isBusy} />
+        // Such a token is worth nothing elsewhere, so a reload keeps it.
+        ? (
+          <Development
+            sub={session.value?.sub ?? "developer"}
+            onToken={(token) => onToken(token, true)}
+            isBusy={isBusy}
+          />
+        )
         : null}
     </>
   )

@@ -31,6 +31,8 @@ const outcomes: Readonly<
   failed: ["failed", "Failed", "failed"]
 }
 
+export const outcomeWord = (outcome: ScheduleRun["outcome"]) => outcomes[outcome][1]
+
 export const Outcome = ({ count, outcome }: Pick<ScheduleRun, "count" | "outcome">) => {
   const [icon, word, style] = outcomes[outcome]
   return (

@@ -2,11 +2,11 @@
 import { useState } from "preact/hooks"
 import { NotFoundError, PermissionDeniedError } from "../../client/promise/ApiErrors.ts"
 import type { PageOf } from "../../client/promise/TaskPages.ts"
-import type { Schedule, ScheduleRun } from "../../client/promise/Types.ts"
+import type { Schedule, ScheduleRun, TaskStatus } from "../../client/promise/Types.ts"
 import { useAction } from "../actions.ts"
 import { active } from "../active.ts"
 import { client } from "../api.ts"
-import { Age, CopyButton, Fact, Moment, shortId, TextField } from "../components/Basics.tsx"
+import { Age, CopyButton, Fact, Moment, shortId, Status, TextField, wordOf } from "../components/Basics.tsx"
 import { Confirm } from "../components/Dialog.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { JsonTree } from "../components/JsonTree.tsx"
@@ -17,10 +17,11 @@ import { useKeys } from "../keys.ts"
 import { notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { href, navigate } from "../Router.ts"
-import { Moments, Outcome, State } from "./Outcomes.tsx"
+import { Moments, Outcome, outcomeWord, State } from "./Outcomes.tsx"
 import { rhythmWords } from "./schedules.ts"
+import { readStatuses } from "./statuses.ts"
 
-const perPage = 25
+const perPage = 30
 /** Characters of a reason: the service's limit. */
 const maxReason = 1000
 /** Milliseconds between polls: near its next moment, and otherwise. */
@@ -30,6 +31,36 @@ const isNear = ({ next_at: next }: Schedule) => next !== null && Date.parse(next
 interface Read {
   readonly schedule: Schedule
   readonly runs: PageOf<ScheduleRun>
+  readonly statuses: Statuses
+}
+
+/** Those of the schedule's newest tasks, by their ids. A deleted task has none. */
+type Statuses = ReadonlyMap<string, TaskStatus>
+
+const statusOf = ({ task_uuid: uuid }: ScheduleRun, statuses: Statuses) =>
+  uuid === null ? undefined : statuses.get(uuid)
+
+/** What became of the newest moments, the oldest first. */
+const Strip = ({ runs, statuses }: { readonly runs: ReadonlyArray<ScheduleRun>; readonly statuses: Statuses }) => {
+  const words = runs.map((run) => {
+    const status = statusOf(run, statuses)
+    return status === undefined ? outcomeWord(run.outcome) : wordOf(status)
+  })
+  const counts = [...Map.groupBy(words, (word) => word)].map(([word, all]) => `${all.length} ${word.toLowerCase()}`)
+  return (
+    <p class="outcomes">
+      <span class="outcome-strip" role="img" aria-label={`The last ${runs.length}: ${counts.join(", ")}`}>
+        {runs.map((run, index) => (
+          <i
+            key={run.scheduled_for}
+            class={`outcome-${statusOf(run, statuses) ?? run.outcome}`}
+            title={`${words[index]}, ${run.scheduled_for}`}
+          />
+        )).toReversed()}
+      </span>
+      <span class="detail">{counts.join(", ")}</span>
+    </p>
+  )
 }
 
 const overlaps = {
@@ -72,11 +103,9 @@ const Facts = ({ schedule }: { readonly schedule: Schedule }) => (
   </dl>
 )
 
-const Run = ({ run }: { readonly run: ScheduleRun }) => (
+const Run = ({ run, status }: { readonly run: ScheduleRun; readonly status: TaskStatus | undefined }) => (
   <tr>
-    <td class="cell-status">
-      <Outcome {...run} />
-    </td>
+    <td class="cell-status">{status === undefined ? <Outcome {...run} /> : <Status status={status} />}</td>
     <th scope="row" class="cell-moment">
       <Moment at={run.scheduled_for} />
     </th>
@@ -94,7 +123,7 @@ const Run = ({ run }: { readonly run: ScheduleRun }) => (
   </tr>
 )
 
-const Content = ({ read: { runs, schedule } }: { readonly read: Read }) => (
+const Content = ({ read: { runs, schedule, statuses } }: { readonly read: Read }) => (
   <>
     {schedule.paused_reason === null ? null : (
       <div class="task-error task-reason">
@@ -118,8 +147,9 @@ const Content = ({ read: { runs, schedule } }: { readonly read: Read }) => (
         ? <p class="hint">None yet. Runs are kept for 30 days.</p>
         : (
           <>
+            {runs.meta.current_page === 1 ? <Strip runs={runs.data} statuses={statuses} /> : null}
             <Rows caption="Runs, newest first" columns={["Outcome", "Moment", "Detail", "Started", "Task"]}>
-              {runs.data.map((run) => <Run key={run.scheduled_for} run={run} />)}
+              {runs.data.map((run) => <Run key={run.scheduled_for} run={run} status={statusOf(run, statuses)} />)}
             </Rows>
             <Pages meta={runs.meta} one="run" many="runs" />
           </>
@@ -239,11 +269,12 @@ export const ScheduleScreen = ({ id }: { readonly id: string }) => {
   const { refresh, state } = usePoll(
     async (signal): Promise<Read> => {
       const options = { maxRetries: 0, signal }
-      const [schedule, runs] = await Promise.all([
+      const [schedule, runs, statuses] = await Promise.all([
         client.schedules.get(id, options),
-        client.schedules.runs(id, { ...options, page, per_page: perPage })
+        client.schedules.runs(id, { ...options, page, per_page: perPage }),
+        readStatuses(id, signal)
       ])
-      return { schedule, runs }
+      return { schedule, runs, statuses }
     },
     ({ schedule }) => isNear(schedule) ? intervals.near : intervals.far,
     [id, page]

@@ -1,8 +1,8 @@
 /** The log-in of users, and that of operators, who exchange a token for a session. */
 import type { ComponentChildren } from "preact"
-import { config } from "../api.ts"
 import { Icon } from "../components/Icon.tsx"
 import { TokenEntry, TokenForm } from "../components/TokenForm.tsx"
+import { config } from "../config.ts"
 import * as operator from "../operator.ts"
 import { href, navigate, path } from "../Router.ts"
 

@@ -6,7 +6,7 @@ import { randomId } from "../../client/promise/Transport.ts"
 import type { CreateTask, InputItem } from "../../client/promise/Types.ts"
 import { submitting } from "../actions.ts"
 import { active } from "../active.ts"
-import { client, readTask } from "../api.ts"
+import { client } from "../api.ts"
 import * as assistants from "../assistants.ts"
 import { AssistantField } from "../components/AssistantField.tsx"
 import { Age, Field, IconButton, shortId, Status } from "../components/Basics.tsx"
@@ -26,10 +26,13 @@ import {
   fieldOrder,
   formOf,
   nothingCarried,
-  type TaskForm
+  type TaskForm,
+  toolTemplate
 } from "../newTask.ts"
 import { usePoll } from "../poll.ts"
 import * as preferences from "../preferences.ts"
+import { readTask } from "../readTask.ts"
+import { linked } from "../related.ts"
 import { href, navigate, query } from "../Router.ts"
 
 const draftName = "draft.new"
@@ -41,7 +44,14 @@ const loadForm = (): TaskForm => {
     : []
   const [assistant_id = ""] = assistants.recent()
   const after = query.value.get("after")
-  return { ...emptyForm, assistant_id, ...Object.fromEntries(texts), ...(after === null ? {} : { after }) }
+  const isExample = query.value.get("example") === "tool"
+  return {
+    ...emptyForm,
+    assistant_id,
+    ...Object.fromEntries(texts),
+    ...(after === null ? {} : { after }),
+    ...(isExample ? { text: "Call approve_refund for the order 2026-11-B-0417", client_tools: toolTemplate } : {})
+  }
 }
 
 const keepForm = (form: TaskForm) =>
@@ -87,6 +97,8 @@ interface Parts {
   /** Files of an earlier request. */
   readonly items: Signal<ReadonlyArray<InputItem>>
   readonly carried: Carried
+  /** The task that is run again. */
+  readonly repeats: string | undefined
 }
 
 /** The errors of a form that was sent. */
@@ -105,7 +117,7 @@ const currentErrors = ({ errors, form: sent }: Refused, form: TaskForm): FieldEr
 }
 
 /** Sends the form. The key belongs to the content, so that a request whose answer was lost takes effect once. */
-const useCreate = (form: TaskForm, { carried, files, items, voice }: Parts) => {
+const useCreate = (form: TaskForm, { carried, files, items, repeats, voice }: Parts) => {
   const [refused, setRefused] = useState<Refused>({ errors: {}, form })
   const setErrors = (errors: FieldErrors) => setRefused({ errors, form })
   const [error, setError] = useState<unknown>()
@@ -132,7 +144,12 @@ const useCreate = (form: TaskForm, { carried, files, items, voice }: Parts) => {
       const turn = after === "" ? undefined : (await client.tasks.get(after)).turn
       const made = bodyOf(form, uploaded, turn, carried)
       if ("problems" in made) return setErrors(made.problems)
-      body = made.body
+      const { metadata } = made.body
+      body = repeats !== undefined
+        ? { ...made.body, metadata: linked(metadata, "repeats", repeats) }
+        : after === ""
+        ? made.body
+        : { ...made.body, metadata: linked(metadata, "continues", after) }
       const { uuid } = await client.tasks.create(body, { idempotencyKey: key, maxRetries: 0 })
       preferences.write(preferences.tab, draftName, null)
       keepItems([])
@@ -203,7 +220,8 @@ const useDrop = (files: Parts["files"]) => {
   return isAbove
 }
 
-const Form = ({ carried, initial, isDraft, items: given }: {
+const Form = ({ carried, initial, isDraft, items: given, repeats }: {
+  readonly repeats?: string
   readonly initial: TaskForm
   readonly items: ReadonlyArray<InputItem>
   readonly carried: Carried
@@ -214,7 +232,7 @@ const Form = ({ carried, initial, isDraft, items: given }: {
   const items = useSignal(given)
   const files = useSignal<ReadonlyArray<Upload>>([])
   const voice = useSignal<ReadonlyArray<Upload>>([])
-  const { create, error, isBusy, refused } = useCreate(form, { carried, files, items, voice })
+  const { create, error, isBusy, refused } = useCreate(form, { carried, files, items, repeats, voice })
   const errors = currentErrors(refused, form)
   const ref = useFocusOfErrors(refused.errors)
   const isDropping = useDrop(files)
@@ -278,7 +296,7 @@ const Again = ({ uuid }: { readonly uuid: string }) => {
         const request = version?.task.request
         if (request == null) return <Empty title="The request of this task is not kept." />
         const { carried, form, items } = formOf(request)
-        return <Form initial={form} items={items} carried={carried} isDraft={false} />
+        return <Form initial={form} items={items} carried={carried} isDraft={false} repeats={uuid} />
       }}
     </Loaded>
   )

@@ -1,19 +1,22 @@
-/** The user's tasks by status, newest first. Rows do not move while one has the focus. */
-import { useRef, useState } from "preact/hooks"
+/** The user's tasks by status, assistant, time, label and text, newest first. Rows do not move while one has the focus. */
+import { useEffect, useRef, useState } from "preact/hooks"
 import type { TaskPage } from "../../client/promise/TaskPages.ts"
 import type { TaskStatus, TaskSummary } from "../../client/promise/Types.ts"
-import { active, interrupted, intervalOf } from "../active.ts"
-import { client, config } from "../api.ts"
-import { Age, CopyButton, placeOf, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
-import { Confirm } from "../components/Dialog.tsx"
+import { active, intervalOf } from "../active.ts"
+import { client } from "../api.ts"
+import * as assistants from "../assistants.ts"
+import { Age, IconButton, placeOf, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
+import { Examples } from "../components/Examples.tsx"
+import { change, Select, TextFilter } from "../components/Filters.tsx"
 import { chosenPage, Pages } from "../components/Pages.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { Rows } from "../components/Table.tsx"
-import { TextFilter } from "../components/TextFilter.tsx"
+import { config } from "../config.ts"
 import { useKeys } from "../keys.ts"
-import { announce, notify } from "../messages.ts"
+import { announce } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { taskFilter } from "../preferences.ts"
+import { ownLabels } from "../related.ts"
 import { href, query, queryOf } from "../Router.ts"
 
 const statuses: ReadonlyArray<TaskStatus> = ["pending", "processing", "interrupted", "completed", "failed", "canceled"]
@@ -30,7 +33,7 @@ const Filter = ({ status: chosen }: { readonly status: TaskStatus | undefined })
       return (
         <a
           key={status ?? "all"}
-          href={href(`/tasks${queryOf({ status, q: query.value.get("q") })}`)}
+          href={href(`/tasks${queryOf({ ...Object.fromEntries(query.value), page: undefined, status })}`)}
           aria-current={isChosen ? "true" : undefined}
         >
           {status === undefined ? "All" : wordOf(status)}
@@ -39,6 +42,61 @@ const Filter = ({ status: chosen }: { readonly status: TaskStatus | undefined })
     })}
   </nav>
 )
+
+const ranges: ReadonlyArray<readonly [name: string, label: string, days: number]> = [
+  ["day", "Last 24 hours", 1],
+  ["week", "Last 7 days", 7],
+  ["month", "Last 30 days", 30]
+]
+
+/** The parameters of the list that the address has. A label is `key: value`. */
+const chosenFilter = () => {
+  const [, key, value] = /^([^:]+): ?(.+)$/.exec(query.value.get("label") ?? "") ?? []
+  const days = ranges.find(([name]) => name === query.value.get("created"))?.[2]
+  const assistant = Number(query.value.get("assistant"))
+  return {
+    q: query.value.get("q") ?? undefined,
+    metadata: key === undefined || value === undefined ? {} : { [key.trim()]: value },
+    assistant_id: Number.isSafeInteger(assistant) && assistant > 0 ? assistant : undefined,
+    from: days === undefined ? undefined : new Date(Date.now() - days * 86_400_000).toISOString()
+  }
+}
+
+const filterNames = ["q", "label", "created", "assistant"]
+const isFiltered = () => filterNames.some((name) => query.value.has(name))
+
+/** Offered where the backend lists more than one assistant, or the address has one. */
+const AssistantFilter = () => {
+  useEffect(() => {
+    if (assistants.listed.value === undefined) void assistants.load()
+  }, [])
+  const listed = assistants.listed.value ?? []
+  const chosen = query.value.get("assistant")
+  if (listed.length < 2 && chosen === null) return null
+  const options = listed.map(({ id, name }) => [id, name || `Assistant ${id}`] as const)
+  return (
+    <Select
+      name="assistant"
+      label="Assistant"
+      options={[
+        ["", "All"],
+        ...options,
+        ...chosen === null || listed.some(({ id }) => id === chosen) ? [] : [[chosen, `Assistant ${chosen}`] as const]
+      ]}
+    />
+  )
+}
+
+/** The label that a link has set. */
+const ChosenLabel = () => {
+  const label = query.value.get("label")
+  return label === null ? null : (
+    <p class="chosen">
+      Label <bdi>{label}</bdi>
+      <IconButton icon="close" label="Remove the filter by label" onClick={() => change("label", "")} />
+    </p>
+  )
+}
 
 /** What a row says below the request: the tools that wait, the error, the labels. */
 const detailsOf = (
@@ -49,7 +107,7 @@ const detailsOf = (
     ? []
     : [`Waits for ${calls.slice(0, 3).map(({ name }) => name).join(", ")}${calls.length > 3 ? ", …" : ""}`],
   ...error === null ? [] : [error],
-  ...Object.entries(metadata).slice(0, 3).map(([key, value]) => `${key}: ${value}`)
+  ...Object.entries(ownLabels(metadata)).slice(0, 3).map(([key, value]) => `${key}: ${value}`)
 ]
 
 /** Characters of one detail. */
@@ -73,9 +131,8 @@ const Row = ({ task }: { readonly task: TaskSummary }) => {
           </span>
         )}
       </th>
-      <td class="cell-id">
-        <code>{shortId(task.uuid)}</code>
-        <CopyButton what="uuid" text={() => task.uuid} />
+      <td class="cell-assistant">
+        {task.assistant_id == null ? null : <bdi>{assistants.nameOf(task.assistant_id)}</bdi>}
       </td>
       <td class="cell-age">
         <Age at={task.created_at} />
@@ -85,26 +142,6 @@ const Row = ({ task }: { readonly task: TaskSummary }) => {
         <Took from={task.created_at} to={task.completed_at} />
       </td>
     </tr>
-  )
-}
-
-const CancelAll = ({ onClose }: { readonly onClose: () => void }) => {
-  const count = interrupted().length
-  const cancel = async () => {
-    const { canceled } = await client.tasks.cancelInterrupted()
-    notify(canceled === 1 ? "1 task canceled" : `${canceled} tasks canceled`)
-    active.refresh()
-  }
-  return (
-    <Confirm
-      title={count === 1 ? "Cancel 1 interrupted task?" : `Cancel ${count} interrupted tasks?`}
-      action="Cancel them"
-      isDangerous
-      onConfirm={cancel}
-      onClose={onClose}
-    >
-      <p>All of your interrupted tasks end as canceled. Their tool calls are not answered. This cannot be undone.</p>
-    </Confirm>
   )
 }
 
@@ -134,25 +171,25 @@ const useStill = (next: TaskPage) => {
   }
 }
 
-const List = ({ page, refresh, status, text }: {
+const List = ({ page, refresh, status }: {
   readonly page: TaskPage
   readonly status: TaskStatus | undefined
-  readonly text: string | null
   readonly refresh: () => void
 }) => {
   const { rows, show, shown, waiting } = useStill(page)
   useKeys({ r: waiting > 0 ? show : refresh })
   if (shown.data.length === 0) {
-    return status === undefined && text === null
+    return status === undefined && !isFiltered()
       ? (
         <Empty title="No tasks yet">
-          <a class="button primary" href={href("/new")}>New task</a>
+          <p>Each task has a row here, with its status, what it asks and how long it took.</p>
+          <Examples />
         </Empty>
       )
       : (
         <Empty
           title={`No ${status === undefined ? "" : `${wordOf(status).toLowerCase()} `}task${
-            text === null ? "s" : " matches"
+            isFiltered() ? " matches" : "s"
           }`}
         >
           <a class="button" href={href("/tasks")}>Show all tasks</a>
@@ -166,7 +203,7 @@ const List = ({ page, refresh, status, text }: {
           {waiting === 1 ? "1 change" : `${waiting} changes`} — press <kbd>r</kbd> or click
         </button>
       )}
-      <Rows caption="Tasks, newest first" columns={["Status", "Request", "Task", "Created", "Took"]}>
+      <Rows caption="Tasks, newest first" columns={["Status", "Request", "Assistant", "Created", "Took"]}>
         {shown.data.map((task) => <Row key={task.uuid} task={task} />)}
       </Rows>
       <Pages meta={shown.meta} one="task" many="tasks" />
@@ -177,17 +214,16 @@ const List = ({ page, refresh, status, text }: {
 export const TaskList = () => {
   const status = chosenStatus()
   const page = chosenPage()
-  const [isAsking, setAsking] = useState(false)
-  const text = query.value.get("q")
+  const filter = JSON.stringify([...query.value].filter(([name]) => filterNames.includes(name)))
   taskFilter.value = status === undefined ? "" : `?status=${status}`
   const { refresh, state } = usePoll<TaskPage>(
     async (signal) => {
       const found = await client.tasks.list({
         page,
         per_page: perPage,
-        include: ["excerpt", "metadata", "waiting_on"],
+        include: ["excerpt", "metadata", "waiting_on", "assistant"],
         status,
-        q: text ?? undefined,
+        ...chosenFilter(),
         maxRetries: 0,
         signal
       })
@@ -197,35 +233,31 @@ export const TaskList = () => {
       return found
     },
     intervalOf,
-    [status, page, text]
+    [status, page, filter]
   )
   const used = active.state.value.data?.meta.total
-  const waiting = interrupted().length
   return (
     <Screen
       title="Tasks"
-      actions={
-        <>
-          {used === undefined
-            ? null
-            : <span class="slots">{used} of {config.value.limits.max_active_tasks} slots in use</span>}
-          {waiting === 0 ?
-            null :
-            <button type="button" class="button" onClick={() => setAsking(true)}>Cancel all interrupted</button>}
-          <a class="button primary" href={href("/new")}>New task</a>
-        </>
-      }
+      actions={used === undefined
+        ? undefined
+        : <span class="slots">{used} of {config.value.limits.max_active_tasks} slots in use</span>}
     >
       <div class="filters" role="search">
         <Filter status={status} />
         <TextFilter name="q" label="Text, label or id" isFirst />
+        <AssistantFilter />
+        <Select
+          name="created"
+          label="Created"
+          options={[["", "Any time"], ...ranges.map(([name, label]) => [name, label] as const)]}
+        />
+        {isFiltered() ? <a class="button" href={href(`/tasks${queryOf({ status })}`)}>Clear filters</a> : null}
       </div>
+      <ChosenLabel />
       <Loaded polled={state.value} refresh={refresh}>
-        {(found) => (
-          <List key={`${status} ${page} ${text}`} page={found} status={status} text={text} refresh={refresh} />
-        )}
+        {(found) => <List key={`${status} ${page} ${filter}`} page={found} status={status} refresh={refresh} />}
       </Loaded>
-      {isAsking ? <CancelAll onClose={() => setAsking(false)} /> : null}
     </Screen>
   )
 }

@@ -4,7 +4,7 @@ import { NotFoundError, PermissionDeniedError } from "../../client/promise/ApiEr
 import { isTerminal } from "../../client/promise/TasksResource.ts"
 import type { Task } from "../../client/promise/Types.ts"
 import { active } from "../active.ts"
-import { client, served } from "../api.ts"
+import { client } from "../api.ts"
 import { AnswerForm } from "../components/AnswerForm.tsx"
 import { Age, CopyButton, Fact, Moment, placeOf, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
 import { CancelTask, Confirm } from "../components/Dialog.tsx"
@@ -17,13 +17,15 @@ import { askOf } from "../json.ts"
 import { useKeys } from "../keys.ts"
 import { followTask, type LiveTask } from "../live.ts"
 import { announce, copy, notify } from "../messages.ts"
-import { href, navigate } from "../Router.ts"
-import { schemasOf } from "../schemaForm.ts"
+import { usePoll } from "../poll.ts"
+import { ownLabels, relatedTo } from "../related.ts"
+import { href, navigate, queryOf } from "../Router.ts"
+import { toolsOf } from "../schemaForm.ts"
+import { served } from "../served.ts"
 import { Asked } from "./task/Asked.tsx"
-import { Conversation } from "./task/Conversation.tsx"
 import { Reply } from "./task/Reply.tsx"
 import { Result } from "./task/Result.tsx"
-import { Timeline } from "./task/Timeline.tsx"
+import { Trace } from "./task/Trace.tsx"
 import { Webhooks } from "./task/Webhooks.tsx"
 
 const Cancel = ({ onClose, onDone, uuid }: {
@@ -82,7 +84,8 @@ const Present = ({ task: { status, waiting_on: waiting } }: { readonly task: Tas
 )
 
 const Past = ({ task }: { readonly task: Task }) => {
-  const { completed_at: end, created_at: start, metadata = {} } = task
+  const { completed_at: end, created_at: start } = task
+  const labels = Object.entries(ownLabels(task.metadata ?? {}))
   return (
     <>
       <Fact term="Created">
@@ -92,15 +95,49 @@ const Past = ({ task }: { readonly task: Task }) => {
         <Took from={start} to={end} />
       </Fact>
       {served().map(({ name, ofTask }) => ofTask === undefined ? null : <ofTask.Facts key={name} task={task} />)}
-      {Object.keys(metadata).length === 0 ? null : (
-        <Fact term="Metadata">
-          {Object.entries(metadata).map(([key, value]) => (
-            <span key={key} class="label">
+      {labels.length === 0 ? null : (
+        <Fact term="Labels">
+          {labels.map(([key, value]) => (
+            <a key={key} class="label" href={href(`/tasks${queryOf({ label: `${key}: ${value}` })}`)}>
               <bdi>{key}</bdi>: <bdi>{value}</bdi>
-            </span>
+            </a>
           ))}
         </Fact>
       )}
+    </>
+  )
+}
+
+/** Tasks of one kind that are shown. */
+const maxRelated = 5
+
+const relatedFrom = async (uuid: string, signal: AbortSignal) => {
+  const words = [["continues", "Continued by"], ["repeats", "Run again as"]] as const
+  const found = await Promise.all(
+    words.map(async ([relation, word]) => {
+      const options = { metadata: { [relation]: uuid }, per_page: maxRelated, maxRetries: 0, signal }
+      const { data } = await client.tasks.list(options)
+      return data.map((task) => ({ word, uuid: task.uuid }))
+    })
+  )
+  return found.flat()
+}
+
+/** The tasks that this one continues or repeats, and those that continue or repeat it. */
+const Related = ({ task }: { readonly task: Task }) => {
+  const { state } = usePoll((signal) => relatedFrom(task.uuid, signal), () => Infinity, [task.uuid])
+  const all = [...relatedTo(task), ...state.value.data ?? []]
+  return (
+    <>
+      {[...Map.groupBy(all, ({ word }) => word)].map(([word, some]) => (
+        <Fact key={word} term={word}>
+          {some.map(({ uuid }) => (
+            <a key={uuid} class="sample" href={href(`/tasks/${uuid}`)} title={uuid}>
+              <code>{shortId(uuid)}</code>
+            </a>
+          ))}
+        </Fact>
+      ))}
     </>
   )
 }
@@ -133,10 +170,15 @@ const Question = ({ live, task }: { readonly task: Task; readonly live: LiveTask
     <section class="said" aria-label="What the model said" tabIndex={0}>
       <Result task={task} />
     </section>
-    <AnswerForm task={task} schemas={schemasOf(task)} onDone={live.refresh} />
-    <dl class="facts">
-      <Past task={task} />
-    </dl>
+    <AnswerForm
+      task={task}
+      tools={toolsOf(task)}
+      onDone={() => {
+        live.refresh()
+        // The form goes away with the question.
+        document.querySelector<HTMLElement>("main h1")?.focus()
+      }}
+    />
   </>
 )
 
@@ -150,12 +192,15 @@ const ResultAndReply = ({ live, task }: { readonly task: Task; readonly live: Li
 const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask }) => {
   useEffect(() => announce(`Task is ${wordOf(task.status).toLowerCase()}`), [task.status])
   return (
-    <>
+    <div class="task">
       {task.request == null ? null : <Asked request={task.request} />}
-      <dl class="facts">
-        <Present task={task} />
-        {task.status === "interrupted" ? null : <Past task={task} />}
-      </dl>
+      <aside class="card task-facts" aria-label="Facts">
+        <dl class="facts">
+          <Present task={task} />
+          <Past task={task} />
+          <Related task={task} />
+        </dl>
+      </aside>
       {task.error === null ? null : <Ending text={task.error} isCanceled={task.status === "canceled"} />}
       {task.status === "interrupted" ? <Question task={task} live={live} /> : null}
       <Tabs
@@ -164,8 +209,7 @@ const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask 
           ...task.status === "interrupted"
             ? []
             : [{ id: "result", label: "Result", content: () => <ResultAndReply task={task} live={live} /> }],
-          { id: "conversation", label: "Conversation", content: () => <Conversation turn={task.turn} /> },
-          { id: "timeline", label: "Timeline", content: () => <Timeline task={task} events={live.events.value} /> },
+          { id: "run", label: "Run", content: () => <Trace task={task} events={live.events.value} /> },
           {
             id: "webhooks",
             label: "Webhooks",
@@ -174,7 +218,7 @@ const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask 
           { id: "raw", label: "Raw", content: () => <Raw task={task} /> }
         ]}
       />
-    </>
+    </div>
   )
 }
 

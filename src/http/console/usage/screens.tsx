@@ -1,21 +1,29 @@
-/** What tasks consumed in the last 30 days: of the user, and of all users for operators. */
+/** What tasks consumed in a range: of the user, and of all users for operators. */
+import { useEffect } from "preact/hooks"
 import type { Usage as Found, UsageBucket, UsageTotals } from "../../client/promise/Types.ts"
+import { useAction } from "../actions.ts"
 import { client } from "../api.ts"
+import * as assistants from "../assistants.ts"
 import { now } from "../clock.ts"
+import { Select, TextFilter } from "../components/Filters.tsx"
 import type { Screens } from "../components/Parts.tsx"
-import { Empty, Loaded, Screen } from "../components/Screen.tsx"
+import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
 import { Cell, DataTable, Text } from "../components/Table.tsx"
+import { csvOf, save } from "../csv.ts"
 import { useKeys } from "../keys.ts"
 import * as operator from "../operator.ts"
 import { usePoll } from "../poll.ts"
+import { href, query, queryOf } from "../Router.ts"
 import { money } from "./money.ts"
 
 const day = 86_400_000
-const days = 30
 /** Milliseconds. */
 const interval = 30_000
 /** Largest groups that are shown. */
 const shown = 20
+
+const ranges = [["7", "Last 7 days"], ["30", "Last 30 days"], ["90", "Last 90 days"], ["365", "Last 365 days"]] as const
+const chosenDays = () => Number(ranges.find(([days]) => days === query.value.get("days"))?.[0] ?? 30)
 
 const count = (value: number) => value.toLocaleString("en")
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
@@ -25,40 +33,49 @@ const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10)
 const dayName = (date: string) =>
   new Date(`${date}T00:00:00Z`).toLocaleDateString("en", { timeZone: "UTC", month: "short", day: "numeric" })
 
-const firstDay = () => dayOf(now.peek() - (days - 1) * day)
-const allDays = (from: string) => Array.from({ length: days }, (_, index) => dayOf(Date.parse(from) + index * day))
-
 /** The next of 1, 2, 5, 10, 20 and so on. */
 const roundUp = (value: number) => {
-  const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)))
+  const power = 10 ** Math.floor(Math.log10(value || 1))
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value) ?? value
 }
 
-interface Day {
+/** One bar: its parts from below. */
+interface Column {
   readonly date: string
-  readonly input: number
-  readonly output: number
+  readonly parts: ReadonlyArray<number>
 }
 
-const daysOf = ({ data, meta }: Found): ReadonlyArray<Day> => {
+const columnsOf = (
+  { data, meta }: Found,
+  partsOf: (bucket: UsageBucket) => ReadonlyArray<number>
+): ReadonlyArray<Column> => {
   const found = new Map(data.map((bucket) => [bucket.from.slice(0, 10), bucket]))
-  return allDays(meta.from.slice(0, 10)).map((date) => ({
-    date,
-    input: found.get(date)?.input_tokens ?? 0,
-    output: found.get(date)?.output_tokens ?? 0
-  }))
+  return Array.from({ length: chosenDays() }, (_, index) => {
+    const date = dayOf(Date.parse(meta.from) + index * day)
+    const bucket = found.get(date)
+    return { date, parts: bucket === undefined ? [] : partsOf(bucket) }
+  })
 }
 
 const width = 10
 const height = 100
+const sumOf = ({ parts }: Column) => parts.reduce((sum, part) => sum + part, 0)
 
-/** Bars of input and output. The table below the chart has the same numbers. */
-const Chart = ({ columns }: { readonly columns: ReadonlyArray<Day> }) => {
-  const largest = roundUp(Math.max(...columns.map(({ input, output }) => input + output)))
-  const most = columns.reduce((one, other) => other.input + other.output > one.input + one.output ? other : one)
-  const words = `Tokens by day, from ${dayName(columns[0]?.date ?? "")} to ${
-    dayName(columns.at(-1)?.date ?? "")
-  }; most on ${dayName(most.date)}: ${count(most.input + most.output)}`
+/** Bars by day. The table below has the same numbers. */
+const Chart = ({ columns, legend, name, show }: {
+  /** As in `Tokens`. */
+  readonly name: string
+  readonly columns: ReadonlyArray<Column>
+  readonly legend: ReadonlyArray<string>
+  readonly show: (value: number) => string
+}) => {
+  const largest = roundUp(Math.max(...columns.map(sumOf)))
+  const most = columns.reduce((one, other) => sumOf(other) > sumOf(one) ? other : one)
+  const [first, last] = [columns[0]?.date ?? "", columns.at(-1)?.date ?? ""]
+  const words = `${name} by day, from ${dayName(first)} to ${dayName(last)}; most on ${dayName(most.date)}: ${
+    show(sumOf(most))
+  }`
+  const marked = [0, Math.floor(columns.length / 2), columns.length - 1]
   return (
     <figure class="usage-chart">
       <div class="usage-scale" aria-hidden="true">
@@ -66,25 +83,35 @@ const Chart = ({ columns }: { readonly columns: ReadonlyArray<Day> }) => {
       </div>
       <svg viewBox={`0 0 ${columns.length * width} ${height}`} preserveAspectRatio="none" role="img" aria-label={words}>
         {[0, 50, 100].map((y) => <line key={y} x1="0" x2={columns.length * width} y1={y} y2={y} />)}
-        {columns.map(({ date, input, output }, index) => {
-          const [low, high] = [input / largest * height, output / largest * height]
-          const x = index * width + 1.5
+        {columns.map((column, index) => {
+          let y = height
           return (
-            <g key={date}>
-              <title>{`${dayName(date)}: ${count(input)} input, ${count(output)} output`}</title>
-              <rect class="usage-input" x={x} width={width - 3} y={height - low} height={low} />
-              <rect class="usage-output" x={x} width={width - 3} y={height - low - high} height={high} />
+            <g key={column.date}>
+              <title>{`${dayName(column.date)}: ${show(sumOf(column))}`}</title>
+              {column.parts.map((part, kind) => {
+                const high = part / largest * height
+                y -= high
+                return (
+                  <rect
+                    key={kind}
+                    class={`usage-${kind}`}
+                    x={index * width + 1.5}
+                    width={width - 3}
+                    y={y}
+                    height={high}
+                  />
+                )
+              })}
             </g>
           )
         })}
       </svg>
       <div class="usage-days" aria-hidden="true">
-        {[0, 15, 29].map((index) => <span key={index}>{dayName(columns[index]?.date ?? "")}</span>)}
+        {marked.map((index) => <span key={index}>{dayName(columns[index]?.date ?? "")}</span>)}
       </div>
       <figcaption>
-        <span class="usage-key usage-input">Input</span>
-        <span class="usage-key usage-output">Output</span>
-        <span>Tokens a day, in UTC</span>
+        {legend.map((text, kind) => <span key={text} class={`usage-key usage-${kind}`}>{text}</span>)}
+        <span>{name} a day, in UTC</span>
       </figcaption>
     </figure>
   )
@@ -114,56 +141,96 @@ const Sums = ({ currency, totals }: { readonly totals: UsageTotals; readonly cur
 const numbers = ["Tasks", "Input", "Output", "Cost"] as const
 
 /** A table of buckets, each with a name. */
-const Buckets = ({ caption, currency, data, first, nameOf }: {
+const Buckets = ({ caption, currency, data, first, linkOf, nameOf }: {
   readonly caption: string
   readonly first: string
   readonly data: ReadonlyArray<UsageBucket>
   readonly currency: string | null
   readonly nameOf: (bucket: UsageBucket) => string
+  readonly linkOf?: ((bucket: UsageBucket) => string | undefined) | undefined
 }) => {
-  const columns = currency === null ? numbers.slice(0, 3) : numbers
+  const columns = currency === null ? numbers.slice(0, 3) : [...numbers.slice(0, 3), `Cost, ${currency}`]
   return (
     <DataTable region={caption} caption={caption} columns={[first, ...columns]} numbers={columns}>
-      {data.map((bucket) => (
-        <tr key={nameOf(bucket)}>
-          <th scope="row">
-            <Text>{nameOf(bucket)}</Text>
-          </th>
-          <Cell label="Tasks" class="number">{count(bucket.tasks)}</Cell>
-          <Cell label="Input" class="number">{count(bucket.input_tokens)}</Cell>
-          <Cell label="Output" class="number">{count(bucket.output_tokens)}</Cell>
-          {currency === null ? null : <Cell label="Cost" class="number">{money(bucket.cost)}</Cell>}
-        </tr>
-      ))}
+      {data.map((bucket) => {
+        const to = linkOf?.(bucket)
+        return (
+          <tr key={`${bucket.from} ${nameOf(bucket)}`}>
+            <th scope="row">
+              {to === undefined ? <Text>{nameOf(bucket)}</Text> : (
+                <a href={href(to)}>
+                  <Text>{nameOf(bucket)}</Text>
+                </a>
+              )}
+            </th>
+            <Cell label="Tasks" class="number">{count(bucket.tasks)}</Cell>
+            <Cell label="Input" class="number">{count(bucket.input_tokens)}</Cell>
+            <Cell label="Output" class="number">{count(bucket.output_tokens)}</Cell>
+            {currency === null ? null : <Cell label="Cost" class="number">{money(bucket.cost)}</Cell>}
+          </tr>
+        )
+      })}
     </DataTable>
   )
 }
 
+type Group = "model" | "assistant" | "sub"
+
+const groups: Readonly<Record<Group, { readonly first: string; readonly title: string }>> = {
+  model: { first: "Model", title: "By model" },
+  assistant: { first: "Assistant", title: "By assistant" },
+  sub: { first: "User", title: "Largest users" }
+}
+
+const chosenGroup = (offered: ReadonlyArray<Group>): Group =>
+  offered.find((name) => name === query.value.get("by")) ?? offered[0] ?? "model"
+
+const groupName = ({ group: { assistant, model, sub } }: UsageBucket) =>
+  sub ?? (assistant === undefined ? model ?? "Without a model" : assistants.nameOf(assistant))
+
 interface Both {
   readonly byDay: Found
-  /** By model, or by user for operators; the largest first. */
+  /** The largest first. */
   readonly byGroup: Found
 }
 
-const Report = ({ byDay, byGroup, first, title }: Both & { readonly first: string; readonly title: string }) => {
+const Report = ({ byDay, byGroup, group, linkOf }: Both & {
+  readonly group: Group
+  readonly linkOf?: ((bucket: UsageBucket) => string | undefined) | undefined
+}) => {
   const { data, meta: { currency }, totals } = byDay
-  if (data.length === 0) return <Empty title="Nothing was used in the last 30 days" />
+  if (data.length === 0) {
+    return (
+      <Empty title={`Nothing was used in the last ${chosenDays()} days`}>
+        <p>Tokens and their cost by day, model and assistant are here once a task has ended.</p>
+      </Empty>
+    )
+  }
+  const { first, title } = groups[group]
+  const largest = byGroup.data.toSorted((a, b) => b.total_tokens - a.total_tokens).slice(0, shown)
   return (
     <div class="usage">
       <Sums totals={totals} currency={currency} />
-      <Chart columns={daysOf(byDay)} />
+      <Chart
+        name="Tokens"
+        legend={["Input", "Output"]}
+        columns={columnsOf(byDay, ({ input_tokens: input, output_tokens: output }) => [input, output])}
+        show={count}
+      />
+      {currency === null || totals.cost === null ? null : (
+        <Chart
+          name={`Cost in ${currency}`}
+          legend={[]}
+          columns={columnsOf(byDay, ({ cost }) => [Number(cost ?? 0)])}
+          show={(value) => `${money(String(value))} ${currency}`}
+        />
+      )}
       <section class="section">
         <h2>{title}</h2>
-        <Buckets
-          caption={title}
-          first={first}
-          data={byGroup.data.slice(0, shown)}
-          currency={currency}
-          nameOf={({ group }) => group.sub ?? group.model ?? "Without a model"}
-        />
+        <Buckets caption={title} first={first} data={largest} currency={currency} nameOf={groupName} linkOf={linkOf} />
       </section>
-      <section class="section">
-        <h2>By day</h2>
+      <details class="more">
+        <summary>By day</summary>
         <Buckets
           caption="By day"
           first="Day"
@@ -171,7 +238,7 @@ const Report = ({ byDay, byGroup, first, title }: Both & { readonly first: strin
           currency={currency}
           nameOf={({ from }) => from.slice(0, 10)}
         />
-      </section>
+      </details>
       <p class="hint">
         As assistants report it. What a broken model call used is not in it, nor what an attempt used that was begun
         again.
@@ -180,54 +247,142 @@ const Report = ({ byDay, byGroup, first, title }: Both & { readonly first: strin
   )
 }
 
-const Usage = () => {
+/** How a query of the screen is read. */
+type Read = (parameters: Readonly<Record<string, string | undefined>>, signal?: AbortSignal) => PromiseLike<Found>
+
+const csvColumns = [
+  "from",
+  "to",
+  "user",
+  "assistant",
+  "model",
+  "tasks",
+  "input_tokens",
+  "cached_input_tokens",
+  "output_tokens",
+  "reasoning_tokens",
+  "cost",
+  "currency"
+]
+
+/** By day and group, for a spreadsheet. */
+const Download = ({ group, range, read }: {
+  readonly read: Read
+  readonly range: () => Readonly<Record<string, string | undefined>>
+  readonly group: Group
+}) => {
+  const { error, isBusy, run } = useAction(async () => {
+    const { data, meta } = await read({
+      ...range(),
+      step: "day",
+      group_by: group === "sub" ? "sub" : "assistant,model"
+    })
+    const rows = data.map((bucket) => [
+      bucket.from,
+      bucket.to,
+      bucket.group.sub,
+      bucket.group.assistant,
+      bucket.group.model,
+      bucket.tasks,
+      bucket.input_tokens,
+      bucket.cached_input_tokens,
+      bucket.output_tokens,
+      bucket.reasoning_tokens,
+      bucket.cost,
+      meta.currency
+    ])
+    save(`usage-${meta.from.slice(0, 10)}-${meta.to.slice(0, 10)}.csv`, csvOf([csvColumns, ...rows]))
+  })
+  return (
+    <>
+      <button type="button" class="button" aria-disabled={isBusy} onClick={() => run()}>Download CSV</button>
+      {error === undefined ? null : <Problem error={error} />}
+    </>
+  )
+}
+
+const Frame = ({ linkOf, offered, read, title }: {
+  readonly title: string
+  readonly offered: ReadonlyArray<Group>
+  readonly read: Read
+  readonly linkOf?: (bucket: UsageBucket) => string | undefined
+}) => {
+  const group = chosenGroup(offered)
+  const isOfAll = offered.includes("sub")
+  const range = () => ({
+    from: `${dayOf(now.peek() - (chosenDays() - 1) * day)}T00:00:00Z`,
+    assistant_id: query.value.get("assistant") ?? undefined,
+    sub: isOfAll ? query.value.get("sub") ?? undefined : undefined
+  })
   const { refresh, state } = usePoll(
     async (signal): Promise<Both> => {
-      const range = { from: `${firstDay()}T00:00:00Z`, maxRetries: 0, signal }
+      const ordered = isOfAll ? { order: "tokens", limit: String(shown) } : {}
       const [byDay, byGroup] = await Promise.all([
-        client.usage.get(range),
-        client.usage.get({ ...range, step: "total", group_by: ["model"] })
+        read(range(), signal),
+        read({ ...range(), step: "total", group_by: group, ...ordered }, signal)
       ])
       return { byDay, byGroup }
     },
     () => interval,
-    []
+    [query.value.toString()]
   )
   useKeys({ r: refresh })
+  useEffect(() => {
+    if (!isOfAll && assistants.listed.value === undefined) void assistants.load()
+  }, [])
+  const listed = assistants.listed.value ?? []
   return (
-    <Screen title="Usage">
+    <Screen title={title} actions={<Download read={read} range={range} group={group} />}>
+      <div class="filters" role="search">
+        <Select name="days" label="Range" options={ranges} value={String(chosenDays())} />
+        <Select
+          name="by"
+          label="By"
+          options={offered.map((name) => [name, groups[name].first] as const)}
+          value={group}
+        />
+        {isOfAll ? <TextFilter name="sub" label="User" isFirst /> : null}
+        {isOfAll
+          ? <TextFilter name="assistant" label="Assistant id" />
+          : (
+            <Select
+              name="assistant"
+              label="Assistant"
+              options={[["", "All"], ...listed.map(({ id, name }) => [id, name || `Assistant ${id}`] as const)]}
+            />
+          )}
+      </div>
       <Loaded polled={state.value} refresh={refresh}>
-        {(found) => <Report {...found} first="Model" title="By model" />}
+        {(found) => <Report {...found} group={group} linkOf={linkOf} />}
       </Loaded>
     </Screen>
   )
 }
 
-const OpsUsage = () => {
-  const { refresh, state } = usePoll(
-    async (signal): Promise<Both> => {
-      const from = `${firstDay()}T00:00:00Z`
-      const [byDay, byGroup] = await Promise.all([
-        operator.get<Found>(`/usage${operator.queryOf({ from })}`, signal),
-        operator.get<Found>(
-          `/usage${operator.queryOf({ from, step: "total", group_by: "sub", order: "tokens", limit: String(shown) })}`,
-          signal
-        )
-      ])
-      return { byDay, byGroup }
-    },
-    () => interval,
-    []
-  )
-  useKeys({ r: refresh })
-  return (
-    <Screen title="Usage of all users">
-      <Loaded polled={state.value} refresh={refresh}>
-        {(found) => <Report {...found} first="User" title="Largest users" />}
-      </Loaded>
-    </Screen>
-  )
-}
+export const Usage = () => (
+  <Frame
+    title="Usage"
+    offered={["model", "assistant"]}
+    read={({ assistant_id, from, group_by = "", step }, signal) =>
+      client.usage.get({
+        from,
+        step: step === "total" || step === "day" ? step : undefined,
+        group_by: (["assistant", "model"] as const).filter((name) => group_by.split(",").includes(name)),
+        assistant_id: assistant_id === undefined ? undefined : Number(assistant_id),
+        maxRetries: 0,
+        ...(signal === undefined ? {} : { signal })
+      })}
+  />
+)
+
+export const OpsUsage = () => (
+  <Frame
+    title="Usage of all users"
+    offered={["sub", "assistant", "model"]}
+    read={(parameters, signal) => operator.get<Found>(`/usage${queryOf(parameters)}`, signal)}
+    linkOf={({ group: { sub } }) => sub === undefined ? undefined : `/ops/users/${encodeURIComponent(sub)}`}
+  />
+)
 
 export const screens: Screens = [
   [/^\/usage$/, () => <Usage />],

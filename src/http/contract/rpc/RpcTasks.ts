@@ -88,6 +88,9 @@ export class TasksRpc extends RpcGroup.make(
         per_page: Schema.optionalKey(Schema.Finite),
         metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
         q: Schema.optionalKey(Schema.String),
+        assistant_id: Schema.optionalKey(Schema.Finite),
+        from: Schema.optionalKey(Schema.String),
+        to: Schema.optionalKey(Schema.String),
         ...including
       }),
       [Schema.Record(Schema.String, Schema.Json)]

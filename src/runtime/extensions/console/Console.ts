@@ -20,10 +20,14 @@ import { version } from "../../Version.ts"
 import * as ConsoleAssets from "./ConsoleAssets.ts"
 import type { Asset } from "./ConsoleBundle.ts"
 
+const policyOf = (imageOrigins: ReadonlyArray<string>) =>
+  `default-src 'none'; script-src 'self'; style-src 'self'; ${
+    ["img-src 'self' data:", ...imageOrigins].join(" ")
+  }; media-src 'self'; `
+  + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
 const headers = {
-  "content-security-policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
-    + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  "content-security-policy": policyOf([]),
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
   "referrer-policy": "no-referrer",
@@ -42,23 +46,26 @@ const notFound = HttpServerResponse.empty({ status: 404, headers })
 
 const notBuilt = json({ message: "The console is not built: npm run build", code: codeOfStatus(503) }, 503)
 
-const send = (name: string, request: HttpServerRequest.HttpServerRequest) => ({ bytes, contentType, gzip }: Asset) => {
-  const isZipped = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "")
-  return HttpServerResponse.uint8Array(isZipped ? gzip : bytes, {
-    contentType,
-    headers: {
-      ...headers,
-      vary: "accept-encoding",
-      ...(isZipped ? { "content-encoding": "gzip" } : {}),
-      ...(name === page ? {} : { "cache-control": "public, max-age=31536000, immutable" })
-    }
-  })
-}
+const send =
+  (name: string, request: HttpServerRequest.HttpServerRequest, policy: string) =>
+  ({ bytes, contentType, gzip }: Asset) => {
+    const isZipped = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "")
+    return HttpServerResponse.uint8Array(isZipped ? gzip : bytes, {
+      contentType,
+      headers: {
+        ...headers,
+        "content-security-policy": policy,
+        vary: "accept-encoding",
+        ...(isZipped ? { "content-encoding": "gzip" } : {}),
+        ...(name === page ? {} : { "cache-control": "public, max-age=31536000, immutable" })
+      }
+    })
+  }
 
-/** A path without a dot is a route of the page itself. */
+/** A path without a dot is a route of the page itself, and so is that of a user, whose name may have one. */
 const nameOf = (request: HttpServerRequest.HttpServerRequest) => {
   const path = pathOf(request).slice(prefix.length + 1)
-  return path.includes(".") ? path : page
+  return path.includes(".") && !path.startsWith("ops/users/") ? path : page
 }
 
 /** The assistants that the backend lists for the user; none when it cannot be asked. */
@@ -110,13 +117,14 @@ const login = (
     )
     : Effect.succeed(notFound)
 
-const layer = (wanted: ReadonlyArray<ConsoleAudience>) =>
+const layer = (wanted: ReadonlyArray<ConsoleAudience>, imageOrigins: ReadonlyArray<string>) =>
   HttpRouter.use((router) =>
     Effect.gen(function*() {
       const extensions = yield* Extensions
       const names = extensions.flatMap(({ screens }) => screens ?? [])
       const hasOperators = extensions.some(({ operators }) => operators === true)
       const configured = wanted.filter((audience) => hasOperators || audience !== "operators")
+      const policy = policyOf(imageOrigins)
       const find = yield* ConsoleAssets.current
       const mint = yield* DevelopmentToken
       const { maxActiveTasks } = yield* Settings
@@ -124,7 +132,7 @@ const layer = (wanted: ReadonlyArray<ConsoleAudience>) =>
         if (audiencesNow(configured).length === 0) return notFound
         const name = nameOf(request)
         return yield* find(name).pipe(
-          Effect.map(Option.match({ onNone: () => notFound, onSome: send(name, request) })),
+          Effect.map(Option.match({ onNone: () => notFound, onSome: send(name, request, policy) })),
           Effect.catchTag("ConsoleNotBuilt", () => Effect.succeed(notBuilt))
         )
       })
@@ -139,6 +147,7 @@ const layer = (wanted: ReadonlyArray<ConsoleAudience>) =>
           audiences: audiencesNow(configured),
           dev_login: mint !== undefined && isOfThisMachine(request),
           extensions: names,
+          ...(imageOrigins.length === 0 ? {} : { image_origins: imageOrigins }),
           limits
         })
       yield* router.add("GET", `${prefix}/*`, serve)
@@ -158,22 +167,44 @@ const audiencesIn = (text: string) => {
   return known
 }
 
+/** A wildcard, a path or plain HTTP would let more load than what the operator named. */
+const originsIn = (text: string) => {
+  const origins = commaList(text).map((given) => {
+    const url = URL.parse(given)
+    const isOrigin = url !== null && url.protocol === "https:" && /^[a-z0-9.-]+$/.test(url.hostname) &&
+      [url.origin, `${url.origin}/`].includes(url.href) && !/[?#]/.test(given)
+    if (isOrigin) return url.origin
+    throw new Error(
+      `must list exact https origins such as https://cdn.example, without a path or wildcard; ${
+        given.slice(0, 200)
+      } is none`
+    )
+  })
+  return [...new Set(origins)]
+}
+
 export const settings = {
   audiences: setting(parsed(audiencesIn), {
     name: "CONSOLE",
     default: "users,operators",
     inProduction: "off",
     meaning: "audiences of the page at `/console`; `off`: there is no such page"
+  }),
+  imageOrigins: setting(parsed(originsIn), {
+    name: "IMAGE_ORIGINS",
+    default: "",
+    meaning:
+      "exact https origins, separated by commas, whose images the console shows in results after a click; others are links"
   })
 }
 
 export const extension: Extension = {
   settings,
   load: (read) => {
-    const { audiences } = read(settings)
+    const { audiences, imageOrigins } = read(settings)
     if (audiences.length === 0) return { layer: Layer.empty }
     return {
-      layer: layer(audiences),
+      layer: layer(audiences, imageOrigins),
       links: [{
         path: prefix,
         name: "Console",

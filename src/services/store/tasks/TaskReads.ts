@@ -28,6 +28,16 @@ export interface TaskFilter {
   readonly perPage: number
 }
 
+/** What a search asks of a task; null for anything. */
+export interface TaskSearched {
+  /** In its id, metadata or excerpt. */
+  readonly text: string | null
+  readonly assistantId: number | null
+  /** When it was created: from a moment on, and before another one. */
+  readonly from: Timestamp | null
+  readonly to: Timestamp | null
+}
+
 export interface TaskPage {
   readonly tasks: ReadonlyArray<TaskSummary>
   readonly total: number
@@ -87,8 +97,13 @@ export class TaskReads extends Context.Service<TaskReads, {
     sub: string,
     uuids: ReadonlyArray<TaskId>
   ) => Effect.Effect<ReadonlyMap<TaskId, string>, StoreUnavailable>
-  /** Tasks of `sub` with a text in their id, metadata or excerpt: of its newest tasks, a bounded number. */
-  readonly search: (sub: string, text: string) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
+  /** The assistants of those `uuids` that are tasks of `sub`. */
+  readonly assistants: (
+    sub: string,
+    uuids: ReadonlyArray<TaskId>
+  ) => Effect.Effect<ReadonlyMap<TaskId, number | null>, StoreUnavailable>
+  /** Of the newest tasks of `sub` in the range those that match, a bounded number. */
+  readonly search: (sub: string, wanted: TaskSearched) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
   /** The request of a task, unless it is larger than `Limits.keptRequestBytes` or was deleted at the end. */
   readonly storedRequest: (uuid: TaskId) => Effect.Effect<Option.Option<StoredRequest>, StoreUnavailable>
   /** The events of a task after `revision`, in order. The creation is revision 0. */

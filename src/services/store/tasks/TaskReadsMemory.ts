@@ -6,7 +6,7 @@ import { hasAll } from "../../../domain/Metadata.ts"
 import { runningStatuses, type TaskId } from "../../../domain/Task.ts"
 import { KeptFields } from "../../../domain/TaskRequest.ts"
 import { byId, bytesOf, claimOf, headOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "../MemoryTables.ts"
-import { type PendingRun, TaskReads } from "./TaskReads.ts"
+import { type PendingRun, TaskReads, type TaskSearched } from "./TaskReads.ts"
 import { idPattern, matchesIn } from "./TaskSearch.ts"
 
 const newestFirst = (a: TaskRow, b: TaskRow) => b.task.createdAt - a.task.createdAt || byId(b, a)
@@ -29,8 +29,12 @@ const excerptsOf = (rows: Rows, sub: string, uuids: ReadonlyArray<TaskId>): Read
     return excerpt === null ? [] : [[uuid, excerpt]]
   }))
 
-const search = (rows: Rows, sub: string, text: string) => {
-  const own = [...rows.values()].filter(({ task }) => task.principal.sub === sub)
+const search = (rows: Rows, sub: string, { assistantId, from, text, to }: TaskSearched) => {
+  const own = [...rows.values()].filter(({ task }) =>
+    task.principal.sub === sub && (assistantId === null || task.assistantId === assistantId) &&
+    (from === null || task.createdAt >= from) && (to === null || task.createdAt < to)
+  )
+  if (text === null) return own.map(({ uuid }) => uuid)
   const [wanted, pattern] = [text.toLowerCase(), idPattern(text)]
   const parts = pattern?.split("%").filter((part) => part !== "") ?? []
   const isNamed = ({ task, uuid }: TaskRow) =>
@@ -79,7 +83,15 @@ export const layer = Layer.effect(
 
       excerpts: (sub, uuids) => Effect.sync(() => excerptsOf(rows, sub, uuids)),
 
-      search: (sub, text) => Effect.sync(() => search(rows, sub, text)),
+      assistants: (sub, uuids) =>
+        Effect.sync(() =>
+          new Map(uuids.flatMap((uuid) => {
+            const task = rows.get(uuid)?.task
+            return task?.principal.sub === sub ? [[uuid, task.assistantId]] : []
+          }))
+        ),
+
+      search: (sub, wanted) => Effect.sync(() => search(rows, sub, wanted)),
 
       storedRequest: (uuid) =>
         Effect.sync(() =>

@@ -86,7 +86,7 @@ export const layer = Layer.effect(
     const { first, rows } = yield* makeQueries
     const { get, head, outline } = yield* ReadBatcher.make
     const list = yield* ListReader.make
-    const { excerpts, search } = yield* TaskSearch.make
+    const { assistants, excerpts, search } = yield* TaskSearch.make
     return TaskReads.of({
       get,
       outline,
@@ -101,6 +101,7 @@ export const layer = Layer.effect(
           rows(metadataById, [sub, uuids]),
           (found) => new Map(found.map(({ metadata, uuid }) => [uuid, metadata]))
         ),
+      assistants,
       excerpts,
       search,
       storedRequest: (uuid) => first(storedRequest, [uuid]),

@@ -3,7 +3,8 @@ import { Effect, Schema } from "effect"
 import * as Excerpt from "../../../domain/Excerpt.ts"
 import { TaskId } from "../../../domain/Task.ts"
 import * as FairPermits from "../../limits/FairPermits.ts"
-import { make as makeQueries, query } from "../sql/Queries.ts"
+import { make as makeQueries, moment, query } from "../sql/Queries.ts"
+import type { TaskSearched } from "./TaskReads.ts"
 
 /** The newest tasks whose ids and metadata are searched, and those whose excerpts are. */
 const searchedTasks = 10_000
@@ -27,7 +28,21 @@ const requestOf = (uuid: string) =>
 
 const Row = Schema.Struct({ uuid: TaskId, request: Schema.NullOr(Schema.String) })
 
-const newest = "FROM tasks WHERE sub = $1 ORDER BY created_at DESC, uuid DESC"
+const order = "ORDER BY created_at DESC, uuid DESC"
+
+/** The newest tasks of a user in the range of `$2` to `$3`, and of them those of the assistant `$4`. The bound holds before the choice. */
+const newest = `(SELECT created_at, uuid FROM (
+    SELECT created_at, uuid, assistant_id FROM tasks WHERE sub = $1
+      AND created_at >= coalesce(${moment("$2")}, '-infinity') AND created_at < coalesce(${moment("$3")}, 'infinity')
+    ${order} LIMIT ${searchedTasks}
+  ) AS ranged WHERE $4::float8 IS NULL OR assistant_id = $4::float8) AS own`
+
+const chosen = query(Schema.Struct({ uuid: TaskId }), `SELECT uuid FROM ${newest} ${order} LIMIT ${found}`)
+
+const assistantOf = query(
+  Schema.Struct({ uuid: TaskId, assistantId: Schema.NullOr(Schema.Finite) }),
+  `SELECT uuid, assistant_id::float8 AS "assistantId" FROM tasks WHERE sub = $1 AND uuid = ANY($2::uuid[])`
+)
 
 const requests = query(
   Row,
@@ -36,16 +51,18 @@ const requests = query(
 
 const newestRequests = query(
   Row,
-  `SELECT uuid, ${requestOf("uuid")} AS request FROM (SELECT uuid ${newest} LIMIT ${searchedExcerpts}) AS newest`
+  `SELECT uuid, ${
+    requestOf("uuid")
+  } AS request FROM (SELECT uuid FROM ${newest} ${order} LIMIT ${searchedExcerpts}) AS newest`
 )
 
 const named = query(
   Schema.Struct({ uuid: TaskId }),
-  `WITH own AS MATERIALIZED (SELECT created_at, uuid ${newest} LIMIT ${searchedTasks})
-  SELECT uuid FROM own WHERE uuid::text LIKE $2::text OR EXISTS (
+  `WITH own AS MATERIALIZED (SELECT created_at, uuid FROM ${newest})
+  SELECT uuid FROM own WHERE uuid::text LIKE $5::text OR EXISTS (
     SELECT FROM task_metadata, jsonb_each_text(metadata) AS pair (key, value)
-    WHERE task_uuid = uuid AND strpos(lower(concat(key, ': ', value)), lower($3::text)) > 0
-  ) ORDER BY created_at DESC, uuid DESC LIMIT ${found}`
+    WHERE task_uuid = uuid AND strpos(lower(concat(key, ': ', value)), lower($6::text)) > 0
+  ) ${order} LIMIT ${found}`
 )
 
 const excerptsOf = (rows: ReadonlyArray<typeof Row.Type>): ReadonlyMap<TaskId, string> =>
@@ -63,11 +80,18 @@ export const matchesIn = (excerpts: ReadonlyMap<TaskId, string>, text: string): 
 export const make = Effect.map(makeQueries, ({ alone, rows }) => {
   const searching = FairPermits.make(permits)
   return {
+    assistants: (sub: string, uuids: ReadonlyArray<TaskId>) =>
+      Effect.map(
+        rows(assistantOf, [sub, uuids]),
+        (found) => new Map(found.map(({ assistantId, uuid }) => [uuid, assistantId]))
+      ),
     excerpts: (sub: string, uuids: ReadonlyArray<TaskId>) => Effect.map(rows(requests, [sub, uuids]), excerptsOf),
-    search: Effect.fnUntraced(function*(sub: string, text: string) {
+    search: Effect.fnUntraced(function*(sub: string, { assistantId, from, text, to }: TaskSearched) {
       yield* searching.take(sub, 1)
-      const byName = yield* alone(named, [sub, idPattern(text), text])
-      const byText = matchesIn(excerptsOf(yield* alone(newestRequests, [sub])), text)
+      const own = [sub, from, to, assistantId]
+      if (text === null) return (yield* alone(chosen, own)).map(({ uuid }) => uuid)
+      const byName = yield* alone(named, [...own, idPattern(text), text])
+      const byText = matchesIn(excerptsOf(yield* alone(newestRequests, own)), text)
       return [...new Set([...byName.map(({ uuid }) => uuid), ...byText])]
     }, Effect.scoped)
   }

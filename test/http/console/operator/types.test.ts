@@ -11,6 +11,7 @@ interface Pairs {
   readonly content: [typeof Views.ContentView.Type, Types.Content]
   readonly overview: [typeof Views.OverviewView.Type, Types.Overview]
   readonly errors: [typeof Views.ErrorsView.Type, Types.Errors]
+  readonly durations: [typeof Views.DurationsView.Type, Types.Durations]
   readonly stuck: [typeof Views.StuckView.Type, Types.Stuck]
   readonly clocks: [typeof Views.ClocksView.Type, Types.Clocks]
   readonly history: [typeof Views.HistoryView.Type, Types.History]
@@ -36,6 +37,7 @@ it("the console reads what the operators' interface returns", () => {
     content: true,
     overview: true,
     errors: true,
+    durations: true,
     stuck: true,
     clocks: true,
     history: true,

@@ -1,4 +1,5 @@
 /** The screens of usage in a browser, for users and for operators. */
+import * as fs from "node:fs"
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../../../kit/Browser.ts"
@@ -64,9 +65,22 @@ describe.skipIf(!hasBrowser)("the screens of usage", () => {
     await opened.page.getByRole("img", { name: /^Tokens by day, from .+; most on .+: \d/ }).waitFor()
     await expect.poll(() => opened.page.locator(".usage-chart g").count()).toBe(30)
     await opened.page.getByRole("rowheader", { name: "gpt" }).waitFor()
+    await opened.page.locator("summary", { hasText: "By day" }).click()
     const days = opened.page.getByRole("region", { name: "By day" })
     assert.match(await days.getByRole("row").nth(1).innerText(), /1,234|12,/)
     await check(opened, "/usage")
+    const [file] = await Promise.all([
+      opened.page.waitForEvent("download"),
+      opened.button("Download CSV").click()
+    ])
+    assert.match(file.suggestedFilename(), /^usage-\d{4}-\d\d-\d\d-.+\.csv$/)
+    const lines = fs.readFileSync(await file.path(), "utf8").split("\r\n")
+    assert.match(lines[0] ?? "", /^from,to,user,assistant,model,tasks,input_tokens/)
+    assert.isTrue(lines.some((line) => line.includes(",1,gpt,1,1234,")))
+    await opened.page.getByRole("combobox", { name: /^Range/ }).selectOption("7")
+    await expect.poll(() => opened.page.locator(".usage-chart g").count()).toBe(7)
+    await opened.page.getByRole("combobox", { name: /^By/ }).selectOption("assistant")
+    await opened.page.getByRole("region", { name: "By assistant" }).getByRole("rowheader", { name: "Rules" }).waitFor()
     await opened.goto(`/tasks/${uuid}`)
     await opened.page.getByText("1,234 in, 56 out").waitFor()
   })

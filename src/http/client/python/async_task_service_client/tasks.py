@@ -146,13 +146,24 @@ class TasksResource:
         include: Sequence[ListTasksInclude] = (),
         q: Optional[str] = None,
         schedule: Optional[str] = None,
+        assistant_id: Optional[int] = None,
+        created_from: Optional[str] = None,
+        created_to: Optional[str] = None,
     ) -> "Page[TaskSummary]":
         """The caller's tasks, newest first: one page of 1 to 100, or all of them when it is iterated.
 
         ``metadata`` finds tasks with these pairs, at most 3, and ``q`` those with this text in their id, metadata or
-        excerpt; ``schedule`` finds the tasks of a schedule.
+        excerpt; ``schedule`` finds the tasks of a schedule, and ``created_from`` and ``created_to`` (ISO 8601) those
+        of a time.
         """
-        query: Dict[str, object] = {"per_page": per_page, "q": q, "schedule": schedule}
+        query: Dict[str, object] = {
+            "per_page": per_page,
+            "q": q,
+            "schedule": schedule,
+            "assistant_id": assistant_id,
+            "from": created_from,
+            "to": created_to,
+        }
         if status is not None:
             query["status"] = status if isinstance(status, str) else ",".join(status)
         if include:

@@ -618,6 +618,8 @@ class TaskSummary(_TaskSummary, total=False):
     Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first
     file; None if the request is not kept.
     """
+    assistant_id: Optional[int]
+    """Present only with `?include=assistant`: the assistant; None for a task of an early version."""
     waiting_on: Optional[WaitingOn]
     """Present only with `?include=waiting_on`: the party that has to act next; None for an ended task."""
 
@@ -908,7 +910,7 @@ class Usage(TypedDict):
     """What was asked."""
 
 
-ListTasksInclude = Literal["metadata", "excerpt", "waiting_on"]
+ListTasksInclude = Literal["metadata", "excerpt", "waiting_on", "assistant"]
 """What `include` of `listTasks` adds."""
 
 

@@ -1,9 +1,9 @@
 /** The audit: actions of operators, and cancels and revocations by calls of other services. */
 import { shortId } from "../../components/Basics.tsx"
-import { ClearFilters, OlderPages, Select, useRows } from "../../components/Operators.tsx"
+import { Select, TextFilter } from "../../components/Filters.tsx"
+import { ClearFilters, OlderPages, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
-import { TextFilter } from "../../components/TextFilter.tsx"
 import { queryOf } from "../../operator.ts"
 import * as Views from "../../operatorTypes.ts"
 import { href, query } from "../../Router.ts"

@@ -1,19 +1,46 @@
-/** The newest failures by their cause. */
+/** The newest failures by their cause, each with its course, and what can be done about all of them. */
+import { useState } from "preact/hooks"
 import { shortId } from "../../components/Basics.tsx"
 import { BulkButton } from "../../components/Bulk.tsx"
+import { Icon } from "../../components/Icon.tsx"
 import { chosen, chosenRange, RangeSelect, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows } from "../../components/Table.tsx"
 import { mayChange, queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href } from "../../Router.ts"
+import * as silenced from "../../silenced.ts"
 
 type Errors = Views.Errors
 
 const counted = (count: number, one: string, many: string) =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`
 
-const Group = ({ group }: { readonly group: Errors["groups"][number] }) => {
+/** Bars of equal parts of the range. */
+const Course = ({ counts }: { readonly counts: ReadonlyArray<number> }) => {
+  const most = Math.max(1, ...counts)
+  const peak = counts.indexOf(Math.max(...counts))
+  const words = `Most in part ${peak + 1} of ${counts.length} of the range: ${counts[peak]}`
+  return (
+    <svg class="course" viewBox={`0 0 ${counts.length * 4} 24`} role="img" aria-label={words}>
+      <title>{words}</title>
+      {counts.map((count, index) => (
+        <rect
+          key={index}
+          x={index * 4}
+          width={3}
+          y={24 - Math.max(count === 0 ? 0.5 : 2, count / most * 24)}
+          height={24}
+        />
+      ))}
+    </svg>
+  )
+}
+
+const Group = ({ group, onSilence }: {
+  readonly group: Errors["groups"][number]
+  readonly onSilence: (fingerprint: string) => void
+}) => {
   const { fingerprint } = group
   const list = href(`/ops/tasks${queryOf({ status: "failed", fingerprint, range: chosenRange() })}`)
   return (
@@ -31,20 +58,64 @@ const Group = ({ group }: { readonly group: Errors["groups"][number] }) => {
             </a>
           ))}
         </p>
-        {mayChange()
-          ? (
-            <BulkButton
-              label="Run again or delete…"
-              actions={["rerun", "delete"]}
-              filter={() => ({ ...chosen(), fingerprint, status: "failed" })}
-            />
-          )
-          : null}
+        <p class="inline">
+          <a class="button" href={list}>Show</a>
+          {mayChange()
+            ? (
+              <BulkButton
+                label="Run again or delete…"
+                actions={["rerun", "delete"]}
+                filter={() => ({ ...chosen(), fingerprint, status: "failed" })}
+              />
+            )
+            : null}
+          <button type="button" class="button quiet" onClick={() => onSilence(fingerprint)}>
+            {silenced.has(fingerprint) ? "No longer silent" : "Silence for a day"}
+          </button>
+        </p>
       </th>
+      <td class="cell-course">
+        <Course counts={group.counts} />
+      </td>
       <Cell label="Failures" class="number">{group.count.toLocaleString("en")}</Cell>
-      <AgeCell label="First" at={group.first_at} />
+      <AgeCell label="Since" at={group.first_at} />
       <AgeCell label="Last" at={group.last_at} />
     </tr>
+  )
+}
+
+const columns = ["Cause", "Course", "Failures", "Since", "Last"]
+
+const Causes = ({ groups }: Pick<Errors, "groups">) => {
+  const [, update] = useState(0)
+  const onSilence = (fingerprint: string) => {
+    silenced.toggle(fingerprint)
+    update((count) => count + 1)
+  }
+  const [quiet, loud] = [true, false].map((wanted) =>
+    groups.filter(({ fingerprint }) => silenced.has(fingerprint) === wanted)
+  )
+  const table = (caption: string, some: Errors["groups"]) => (
+    <Rows caption={caption} columns={columns} numbers={["Failures"]}>
+      {some.map((group) => <Group key={group.fingerprint} group={group} onSilence={onSilence} />)}
+    </Rows>
+  )
+  return (
+    <>
+      {loud === undefined || loud.length === 0
+        ? (
+          <p class="calm">
+            <Icon name="completed" />All causes are silenced
+          </p>
+        )
+        : table("Causes, most failures first", loud)}
+      {quiet === undefined || quiet.length === 0 ? null : (
+        <details class="more silenced">
+          <summary>{counted(quiet.length, "silenced cause", "silenced causes")}, in this browser</summary>
+          {table("Silenced causes", quiet)}
+        </details>
+      )}
+    </>
   )
 }
 
@@ -58,7 +129,12 @@ export const OpsErrors = () => {
       <Loaded polled={polled} refresh={refresh}>
         {({ groups, window }) =>
           groups.length === 0
-            ? <Empty title="No task failed in this range" />
+            ? (
+              <Empty title="No task failed in this range">
+                <p>Failures are here by their cause: the text of the error without ids, numbers and times.</p>
+                <a class="button" href={href("/ops/errors?range=month")}>Look at 31 days</a>
+              </Empty>
+            )
             : (
               <div>
                 <p class="lead-in">
@@ -68,13 +144,7 @@ export const OpsErrors = () => {
                     }`
                     : `The newest ${window.failures.toLocaleString("en")} failures; there are more in this range`}
                 </p>
-                <Rows
-                  caption="Causes, most failures first"
-                  columns={["Cause", "Failures", "First", "Last"]}
-                  numbers={["Failures"]}
-                >
-                  {groups.map((group) => <Group key={group.fingerprint} group={group} />)}
-                </Rows>
+                <Causes groups={groups} />
               </div>
             )}
       </Loaded>

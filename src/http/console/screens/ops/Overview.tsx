@@ -1,8 +1,8 @@
-/** What runs, what is late, what failed in the last hour or day, and the alerts that hold now. */
+/** What runs, what is late, what failed in the last hour or day, and the alerts that hold now or held in the last day. */
 import { useSignal } from "@preact/signals"
 import { useState } from "preact/hooks"
 import { duration } from "../../clock.ts"
-import { Age, Segments } from "../../components/Basics.tsx"
+import { Age, IconButton, Moment, Segments } from "../../components/Basics.tsx"
 import { Icon } from "../../components/Icon.tsx"
 import { useRead } from "../../components/Operators.tsx"
 import { Plot, topOf } from "../../components/Plot.tsx"
@@ -13,6 +13,7 @@ import { get, intervals, queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { usePoll } from "../../poll.ts"
 import { href } from "../../Router.ts"
+import * as silenced from "../../silenced.ts"
 
 type Overview = Views.Overview
 type History = Views.History
@@ -20,7 +21,7 @@ type History = Views.History
 /** Where an alert is explained. */
 const alertScreens: Readonly<Record<string, string>> = {
   core_unreachable: "/ops/stuck",
-  clocks_late: "/ops/clocks",
+  clocks_late: "/ops/stuck",
   not_accepted: "/ops/errors?range=hour",
   failures_many: "/ops/errors?range=hour",
   core_busy: "/ops/queue",
@@ -118,56 +119,66 @@ const Numbers = ({ overview }: { readonly overview: Overview }) => {
   )
 }
 
-/** Plots of one unit have one scale. */
-const plots: ReadonlyArray<readonly [name: string, label: string, unit: "tasks" | "webhooks" | "ms"]> = [
-  ["created", "Created", "tasks"],
-  ["completed", "Completed", "tasks"],
-  ["failed", "Failed", "tasks"],
-  ["canceled", "Canceled", "tasks"],
-  ["acceptance_expired", "Not accepted in time", "tasks"],
-  ["webhook_delivered", "Webhooks delivered", "webhooks"],
-  ["webhook_failed", "Failed webhook attempts", "webhooks"],
-  ["late_ms_max", "Maximum lateness, ms", "ms"]
+type Unit = "tasks" | "webhooks" | "ms"
+
+/** Plots of one unit have one scale. Each leads to what it counts. */
+const plots: ReadonlyArray<readonly [name: string, label: string, unit: Unit, to: string]> = [
+  ["created", "Created", "tasks", "/ops/tasks?"],
+  ["completed", "Completed", "tasks", "/ops/tasks?status=completed&"],
+  ["failed", "Failed", "tasks", "/ops/errors?"],
+  ["canceled", "Canceled", "tasks", "/ops/tasks?status=canceled&"],
+  ["acceptance_expired", "Not accepted in time", "tasks", "/ops/errors?"],
+  ["webhook_delivered", "Webhooks delivered", "webhooks", "/ops/webhooks?state=delivered&"],
+  ["webhook_failed", "Failed webhook attempts", "webhooks", "/ops/webhooks?state=failed&"],
+  ["late_ms_max", "Maximum lateness, ms", "ms", "/ops/stuck?"]
 ]
 
-const Plots = ({ history: { from, series, step }, starts }: {
+/** Shown also while nothing happens. */
+const always = 3
+
+const Plots = ({ history: { from, series, step }, span, starts }: {
   readonly history: History
+  readonly span: Span
   /** When the nodes started. */
   readonly starts: ReadonlyArray<string>
 }) => {
   const cursor = useSignal<number | undefined>(undefined)
   const start = Date.parse(from)
   const marks = starts.map(Date.parse)
+  const isFlat = (name: string) => (series[name] ?? []).every((value) => value === 0)
+  const shown = plots.filter(([name], index) => index < always || !isFlat(name))
+  const flat = plots.filter((plot) => !shown.includes(plot)).map(([, label]) => label.toLowerCase())
   const topOfUnit = (wanted: string) =>
-    topOf(Math.max(...plots.flatMap(([name, , unit]) => unit === wanted ? series[name] ?? [] : []), 1))
+    topOf(Math.max(...shown.flatMap(([name, , unit]) => unit === wanted ? series[name] ?? [] : []), 1))
   return (
     <>
       <ul class="plots">
-        {plots.map(([name, label, unit]) => {
+        {shown.map(([name, label, unit, to]) => {
           const values = series[name] ?? []
           const total = unit === "ms" ? Math.max(0, ...values) : values.reduce((sum, value) => sum + value, 0)
           return (
             <li key={name} class={`card plot plot-${name}`}>
-              <span>{label}</span>
+              <a href={href(`${to}range=${span}`)}>{label}</a>
               <strong>{total.toLocaleString("en")}</strong>
               <Plot name={label} from={start} top={topOfUnit(unit)} {...{ cursor, marks, step, values }} />
             </li>
           )
         })}
       </ul>
+      {flat.length === 0 ? null : <p class="hint">Nothing in this time: {flat.join(", ")}.</p>}
       <details class="more">
         <summary>The numbers as a table</summary>
         <DataTable
           region="Numbers of each period"
           caption="Numbers of each period, newest first"
-          columns={["Period", ...plots.map(([, label]) => label)]}
+          columns={["Period", ...shown.map(([, label]) => label)]}
         >
           {(series["created"] ?? []).map((_, index, all) => all.length - 1 - index).map((index) => (
             <tr key={index}>
               <th scope="row">
                 <Age at={new Date(start + index * step * 1000).toISOString()} />
               </th>
-              {plots.map(([name]) => <td key={name} class="number">{series[name]?.[index] ?? 0}</td>)}
+              {shown.map(([name]) => <td key={name} class="number">{series[name]?.[index] ?? 0}</td>)}
             </tr>
           ))}
         </DataTable>
@@ -176,20 +187,136 @@ const Plots = ({ history: { from, series, step }, starts }: {
   )
 }
 
-/** Hours and the step of their periods in seconds. */
-const spans = { hour: [1, 60], day: [24, 3600] } as const
+/** How long tasks wait and run. */
+const Times = ({ durations: { complete, data } }: { readonly durations: Views.Durations }) =>
+  data.length === 0 ? null : (
+    <section class="section" aria-label="Times by assistant">
+      <h2>Times by assistant</h2>
+      <DataTable
+        region="Times by assistant"
+        caption="Times by assistant, most tasks first"
+        columns={["Assistant", "Tasks", "Waiting, half", "19 of 20", "Running, half", "19 of 20 "]}
+        numbers={["Tasks", "Waiting, half", "19 of 20", "Running, half", "19 of 20 "]}
+      >
+        {data.slice(0, 20).map(({ assistant_id: id, name, running_ms: running, tasks, waiting_ms: waiting }) => (
+          <tr key={id}>
+            <th scope="row">
+              <bdi>{name ?? (id === null ? "Early versions" : `Assistant ${id}`)}</bdi>
+            </th>
+            <td class="number">{tasks.toLocaleString("en")}</td>
+            {[waiting.p50, waiting.p95, running.p50, running.p95].map((time, index) => (
+              <td key={index} class="number">{duration(time)}</td>
+            ))}
+          </tr>
+        ))}
+      </DataTable>
+      {complete ? null : <p class="hint">Of the newest 5,000 tasks of this time.</p>}
+    </section>
+  )
 
-/** Milliseconds after which the counts of all nodes have been added. */
-const delay = 15_000
+/** Hours, and the step of their periods in seconds. */
+const spans = { hour: [1, 60], day: [24, 300] } as const
+type Span = keyof typeof spans
 
-/** Whole periods only: the present one would look like a drop. */
+/** To the present minute: the last period is not over. */
 const periodsOf = (hours: number, step: number) => {
-  const to = Math.floor((Date.now() - delay) / (step * 1000)) * step * 1000
+  const to = Math.ceil(Date.now() / (step * 1000)) * step * 1000
   return { from: new Date(to - hours * 3_600_000).toISOString(), to: new Date(to).toISOString() }
 }
 
+interface Past {
+  readonly id: string
+  readonly message: string
+  readonly from: number
+  readonly to: number
+}
+
+/** What made an alert in a period of ten minutes. */
+const pastRules: ReadonlyArray<
+  readonly [id: string, isHeld: (at: (name: string) => number) => boolean, word: string, counted: string]
+> = [
+  [
+    "failures_many",
+    (at) => at("failed") >= 3 && at("failed") >= 0.2 * (at("failed") + at("completed")),
+    "tasks failed",
+    "failed"
+  ],
+  ["not_accepted", (at) => at("acceptance_expired") > 0, "tasks were not accepted in time", "acceptance_expired"],
+  ["webhooks_failing", (at) => at("webhook_failed") > 0, "attempts of webhooks failed", "webhook_failed"],
+  ["clocks_late", (at) => at("late_ms_max") > 15_000, "ms late was the latest deadline", "late_ms_max"]
+]
+
+/** Periods of 5 min that are looked at together. */
+const together = 2
+
+/** The alerts of a day that no longer hold, from its counts: each with its begin and its end, the newest first. */
+const pastOf = ({ from, series, step }: History, current: Overview["alerts"]): ReadonlyArray<Past> => {
+  const [start, width] = [Date.parse(from), step * 1000 * together]
+  const length = Math.ceil((series["created"]?.length ?? 0) / together)
+  return pastRules.flatMap(([id, isHeld, word, counted]) => {
+    const found: Array<Past & { readonly count: number }> = []
+    for (let period = 0; period < length; period++) {
+      const values = (name: string) => series[name]?.slice(period * together, (period + 1) * together) ?? []
+      const at = (name: string) =>
+        name === "late_ms_max" ? Math.max(0, ...values(name)) : values(name).reduce((sum, value) => sum + value, 0)
+      if (!isHeld(at)) continue
+      const begin = start + period * width
+      const last = found.at(-1)
+      const joins = last !== undefined && begin - last.to <= width
+      const count = id === "clocks_late"
+        ? Math.max(at(counted), joins ? last.count : 0)
+        : at(counted) + (joins ? last.count : 0)
+      if (joins) found.pop()
+      found.push({
+        id,
+        count,
+        message: `${count.toLocaleString("en")} ${word}`,
+        from: joins ? last.from : begin,
+        to: Math.min(begin + width, Date.now())
+      })
+    }
+    return current.some((alert) => alert.id === id) ? found.slice(0, -1) : found
+  }).toSorted((a, b) => b.to - a.to)
+}
+
+/** Milliseconds to a minute, so that the same alert has the same name with each reading. */
+const keyOf = ({ from, id }: Past) => `alert ${id} ${Math.round(from / 600_000)}`
+
+const PastAlerts = ({ alerts, history }: Pick<Overview, "alerts"> & { readonly history: History }) => {
+  const [, update] = useState(0)
+  const past = pastOf(history, alerts).filter((alert) => !silenced.has(keyOf(alert)))
+  return past.length === 0 ? null : (
+    <section class="section" aria-label="Alerts of the last day">
+      <h2>In the last day</h2>
+      <ul class="alerts past">
+        {past.slice(0, 10).map((alert) => (
+          <li key={keyOf(alert)}>
+            <Icon name="warning" />
+            <span>
+              {alert.message}, <Moment at={new Date(alert.from).toISOString()} /> to{" "}
+              <Moment at={new Date(alert.to).toISOString()} />
+            </span>
+            <a class="button" href={href((alertScreens[alert.id] ?? "/ops").replace("range=hour", "range=day"))}>
+              Look
+            </a>
+            <IconButton
+              icon="close"
+              label="Seen"
+              title="Seen"
+              onClick={() => {
+                silenced.toggle(keyOf(alert))
+                update((count) => count + 1)
+              }}
+            />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
 export const Overview = () => {
-  const [span, setSpan] = useState<keyof typeof spans>("hour")
+  const [span, setSpan] = useState<Span>("hour")
   const [hours, step] = spans[span]
   const overview = useRead<Overview>(() => "/overview", intervals.overview)
   const history = usePoll<History>(
@@ -197,8 +324,19 @@ export const Overview = () => {
     () => intervals.list,
     [hours]
   )
+  const times = usePoll<Views.Durations>(
+    (signal) => get(`/durations${queryOf({ from: new Date(Date.now() - hours * 3_600_000).toISOString() })}`, signal),
+    () => 30_000,
+    [hours]
+  )
+  const day = usePoll<History>(
+    (signal) => get(`/history${queryOf({ step: spans.day[1], ...periodsOf(...spans.day) })}`, signal),
+    () => 60_000,
+    []
+  )
   const refresh = () => {
     overview.refresh()
+    day.refresh()
     history.refresh()
   }
   useKeys({ r: refresh })
@@ -208,6 +346,9 @@ export const Overview = () => {
         {(found) => (
           <>
             <Alerts alerts={found.alerts} isCurrent={overview.state.value.error === undefined} />
+            {day.state.value.data === undefined
+              ? null
+              : <PastAlerts alerts={found.alerts} history={day.state.value.data} />}
             <Numbers overview={found} />
             <LargestUsers users={found.largest_users} />
           </>
@@ -222,8 +363,9 @@ export const Overview = () => {
           onChoose={setSpan}
         />
         <Loaded polled={history.state.value} refresh={refresh}>
-          {(found) => <Plots history={found} starts={overview.state.value.data?.node_starts ?? []} />}
+          {(found) => <Plots history={found} span={span} starts={overview.state.value.data?.node_starts ?? []} />}
         </Loaded>
+        {times.state.value.data === undefined ? null : <Times durations={times.state.value.data} />}
         <p class="hint">
           A dashed line is the start of a node. Counts are approximate: after a fault of the database, ten seconds may
           count twice.

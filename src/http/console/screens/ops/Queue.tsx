@@ -167,7 +167,7 @@ export const OpsQueue = () => {
     >
       <Loaded polled={polled} refresh={refresh}>
         {(queue) => (
-          <div>
+          <>
             <Summary queue={queue} />
             {queue.assistants.length === 0 ?
               <Empty title="Nothing runs, and nothing waits" /> :
@@ -178,7 +178,7 @@ export const OpsQueue = () => {
                   ))}
                 </Rows>
               )}
-          </div>
+          </>
         )}
       </Loaded>
       {question === undefined

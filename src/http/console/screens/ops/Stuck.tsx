@@ -1,11 +1,11 @@
-/** What does not move: tasks whose core has reported nothing for a while, why, and what to do about each. */
+/** What does not move: tasks whose core has reported nothing, deadlines that have passed, and stops that are not confirmed. */
 import { useState } from "preact/hooks"
 import { duration } from "../../clock.ts"
 import { Age, Status } from "../../components/Basics.tsx"
 import { Icon } from "../../components/Icon.tsx"
-import { useRows } from "../../components/Operators.tsx"
+import { useRead, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
-import { Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
+import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
 import { mayChange, queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href } from "../../Router.ts"
@@ -65,6 +65,58 @@ const Row = ({ onCancel, run }: { readonly run: Run; readonly onCancel: () => vo
   )
 }
 
+/** Milliseconds: a deadline of a moment ago is on its way. */
+const late = 5000
+
+const Late = () => {
+  const { data } = useRead<Views.Clocks>(() => "/clocks").state.value
+  const tasks = data?.tasks.filter(({ late_ms: ms }) => ms > late) ?? []
+  const stops = data?.stops ?? []
+  return (
+    <>
+      {tasks.length === 0 ? null : (
+        <section class="section" aria-label="Deadlines that have passed">
+          <h2>Deadlines that have passed</h2>
+          <Rows caption="Deadlines, latest first" columns={["Status", "Task", "User", "Deadline", "Due", "Late"]}>
+            {tasks.map(({ clock, due_at: due, late_ms: ms, status, sub, uuid }) => (
+              <tr key={`${uuid} ${clock}`}>
+                <td class="cell-status">
+                  <Status status={status} />
+                </td>
+                <TaskCell below="/ops/tasks" uuid={uuid} />
+                <Cell label="User" class="cell-user">
+                  <Text>{sub}</Text>
+                </Cell>
+                <Cell label="Deadline">{clock === "acceptance" ? "acceptance" : "time limit"}</Cell>
+                <AgeCell label="Due" at={due} />
+                <Cell label="Late">
+                  <strong class="late">{duration(ms)}</strong>
+                </Cell>
+              </tr>
+            ))}
+          </Rows>
+        </section>
+      )}
+      {stops.length === 0 ? null : (
+        <section class="section" aria-label="Stops">
+          <h2>Stops that the core has not confirmed</h2>
+          <Rows caption="Pending stops, earliest first" columns={["Task", "Reason", "Attempts", "Due", "Late"]}>
+            {stops.map(({ attempts, due_at: due, late_ms: ms, reason, run_id: run, task_uuid: uuid }) => (
+              <tr key={run}>
+                <TaskCell below="/ops/tasks" uuid={uuid} />
+                <Cell label="Reason">{reason.replaceAll("_", " ")}</Cell>
+                <Cell label="Attempts">{attempts}</Cell>
+                <AgeCell label="Due" at={due} />
+                <Cell label="Late">{ms === 0 ? "–" : <strong class="late">{duration(ms)}</strong>}</Cell>
+              </tr>
+            ))}
+          </Rows>
+        </section>
+      )}
+    </>
+  )
+}
+
 export const OpsStuck = () => {
   const { polled, refresh } = useRows<Views.Stuck>(() => "/stuck")
   const [canceling, setCanceling] = useState<Run>()
@@ -114,6 +166,7 @@ export const OpsStuck = () => {
           </>
         )}
       </Loaded>
+      <Late />
       {canceling === undefined
         ? null
         : <Cancel task={canceling} onDone={refresh} onClose={() => setCanceling(undefined)} />}

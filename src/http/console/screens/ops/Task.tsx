@@ -69,11 +69,10 @@ const Facts = ({ task }: { readonly task: Detail }) => (
 )
 
 const Events = ({ events }: Pick<Detail, "events">) => (
-  <DataTable region="Events" caption="Events, oldest first" columns={["Revision", "Event", "Status", "Moment"]}>
+  <DataTable region="Events" caption="Events, oldest first" columns={["Event", "Status", "Moment"]}>
     {events.map(({ occurred_at: at, revision, status, type }) => (
       <tr key={revision}>
-        <th scope="row">{revision}</th>
-        <td>{type}</td>
+        <th scope="row">{type}</th>
         <td>
           <Status status={status} />
         </td>

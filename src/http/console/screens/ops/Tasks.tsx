@@ -1,10 +1,10 @@
 /** The tasks of all users, by a part of what identifies them, status and time. A uuid leads straight to its task. */
 import { IconButton, Status } from "../../components/Basics.tsx"
 import { type BulkAction, BulkButton } from "../../components/Bulk.tsx"
-import { chosen, ClearFilters, OlderPages, RangeSelect, Select, useRows } from "../../components/Operators.tsx"
+import { change, Select, TextFilter } from "../../components/Filters.tsx"
+import { chosen, ClearFilters, OlderPages, RangeSelect, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
-import { change, TextFilter } from "../../components/TextFilter.tsx"
 import { mayChange } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href, navigate, query, queryOf } from "../../Router.ts"

@@ -1,10 +1,10 @@
 /** One user as a whole: tasks, limit, schedules, stored bytes, usage, revocations; export and erasure. */
 import { useState } from "preact/hooks"
-import { Fact, Moment, TextField } from "../../components/Basics.tsx"
+import { Age, Fact, Moment, Status, TextField } from "../../components/Basics.tsx"
 import { BulkButton } from "../../components/Bulk.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
 import { Loaded, Screen } from "../../components/Screen.tsx"
-import { Text } from "../../components/Table.tsx"
+import { AgeCell, Rows, TaskCell, Text } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { notify } from "../../messages.ts"
 import { get, intervals, mayChange, post, put, queryOf } from "../../operator.ts"
@@ -17,11 +17,75 @@ type User = Views.User
 const number = (count: number) => count.toLocaleString("en")
 const pathOf = (sub: string) => `/users/${encodeURIComponent(sub)}`
 
-/** What an extension says of a user. */
-const wordsOf = (value: unknown) =>
-  typeof value === "object" && value !== null
-    ? Object.entries(value).map(([name, part]) => `${name.replaceAll("_", " ")} ${part ?? "–"}`).join(", ")
-    : "–"
+/** What an extension says of a user: numbers and texts by their names. */
+const Said = ({ term, value }: { readonly term: string; readonly value: unknown }) =>
+  typeof value !== "object" || value === null ? null : (
+    <section class="card user-part" aria-label={term}>
+      <h2>{term}</h2>
+      <dl>
+        {Object.entries(value).map(([name, part]) => (
+          <div key={name}>
+            <dt>{name.replaceAll("_", " ")}</dt>
+            <dd>{typeof part === "number" ? number(part) : String(part ?? "–")}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  )
+
+const units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
+
+const bytesOf = (count: number) => {
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, count)) / 10))
+  return `${(count / 1024 ** power).toLocaleString("en", { maximumFractionDigits: 1 })} ${units[power]}`
+}
+
+/** Tasks of one status. */
+const listed = 10
+
+/** What the user's slots hold, and what failed last. */
+const Tasks = ({ sub }: { readonly sub: string }) => {
+  const from = new Date(Date.now() - 7 * 86_400_000).toISOString()
+  const { refresh, state } = usePoll(
+    (signal) =>
+      Promise.all(
+        ["processing", "pending", "interrupted", "failed"].map((status) =>
+          get<Views.Tasks>(`/tasks${queryOf({ sub, status, from, limit: listed })}`, signal)
+        )
+      ).then((pages) => pages.flatMap(({ data }) => data)),
+    () => intervals.list,
+    [sub]
+  )
+  return (
+    <section class="section" aria-label="Live and failed tasks">
+      <h2>Live and failed in the last 7 days</h2>
+      <Loaded polled={state.value} refresh={refresh}>
+        {(tasks) =>
+          tasks.length === 0 ?
+            <p class="hint">Nothing is live, and nothing failed</p> :
+            (
+              <Rows
+                caption="Live tasks, then failed ones, newest first"
+                columns={["Status", "Task", "Detail", "Created"]}
+              >
+                {tasks.map((task) => (
+                  <tr key={task.uuid}>
+                    <td class="cell-status">
+                      <Status status={task.status} />
+                    </td>
+                    <TaskCell below="/ops/tasks" uuid={task.uuid} />
+                    <td class="cell-detail">
+                      <bdi>{(task.error ?? task.pending_tools.join(", ")).slice(0, 300)}</bdi>
+                    </td>
+                    <AgeCell label="Created" at={task.created_at} />
+                  </tr>
+                ))}
+              </Rows>
+            )}
+      </Loaded>
+    </section>
+  )
+}
 
 const SetLimit = ({ onClose, onDone, user }: {
   readonly user: User
@@ -110,37 +174,61 @@ export const OpsUser = ({ sub }: { readonly sub: string }) => {
       <Loaded polled={state.value} refresh={refresh}>
         {(user) => (
           <>
+            <ul class="figures">
+              {([
+                ["Slots in use", `${user.slots.used} of ${user.slots.maximum}`, { sub: user.sub, range: "month" }],
+                ["Running", user.running, { sub: user.sub, status: "processing" }],
+                ["Waiting", user.waiting, { sub: user.sub, status: "pending" }],
+                ["Waits for the user", user.interrupted, { sub: user.sub, status: "interrupted" }],
+                ["Failed in 7 days", user.failures, { sub: user.sub, status: "failed", range: "week" }]
+              ] as const).map(([label, value, filter]) => (
+                <li key={label} class="card">
+                  <a href={href(`/ops/tasks${queryOf(filter)}`)}>
+                    <span>{label}</span>
+                    <strong>{typeof value === "number" ? number(value) : value}</strong>
+                  </a>
+                </li>
+              ))}
+            </ul>
             <dl class="facts">
-              <Fact term="Slots">
-                {user.slots.used} of {user.slots.maximum}
-                {user.limits.max_active_tasks === null ? "" : " (own limit)"} {mayChange()
+              <Fact term="Limit of active tasks">
+                {user.limits.max_active_tasks === null ? "the default" : `${user.slots.maximum}, its own`} {mayChange()
                   ? <button type="button" class="button quiet" onClick={() => setAsked("limit")}>Change</button>
                   : null}
               </Fact>
-              <Fact term="Waiting">{user.waiting}</Fact>
-              <Fact term="Running">{user.running}</Fact>
-              <Fact term="Waits for the user">{user.interrupted}</Fact>
-              <Fact term="Failed in 7 days">
-                <a href={href(`/ops/tasks${queryOf({ sub, status: "failed", range: "week" })}`)}>
-                  {number(user.failures)}
-                </a>
-              </Fact>
               <Fact term="Stored">
-                {number(user.stored_bytes.bytes)} bytes of {number(user.stored_bytes.tasks)} tasks
+                {bytesOf(user.stored_bytes.bytes)} in {number(user.stored_bytes.tasks)} tasks
                 {user.stored_bytes.complete ? "" : ", and more"}
               </Fact>
               <Fact term="Tokens revoked">
-                {user.last_revocation === null
-                  ? "never"
-                  : <Moment at={user.last_revocation.revoked_at} />}
+                {user.last_revocation === null ? "never" : (
+                  <>
+                    <Age at={user.last_revocation.revoked_at} />, those issued before{" "}
+                    <Moment at={user.last_revocation.issued_before} />
+                  </>
+                )}
               </Fact>
-              {user.schedules === undefined ? null : <Fact term="Schedules">{wordsOf(user.schedules)}</Fact>}
-              {user.usage === undefined ? null : <Fact term="Usage of the month">{wordsOf(user.usage)}</Fact>}
             </dl>
-            <p>
-              <a class="button" href={href(`/ops/tasks${queryOf({ sub, range: "month" })}`)}>Tasks</a>{" "}
-              <a class="button" href={href(`/ops/audit${queryOf({ sub })}`)}>Audit</a>
-            </p>
+            <nav class="actions" aria-label="More of this user">
+              <a class="button" href={href(`/ops/tasks${queryOf({ sub: user.sub, range: "month" })}`)}>Tasks</a>
+              {user.usage === undefined
+                ? null
+                : <a class="button" href={href(`/ops/usage${queryOf({ sub: user.sub, by: "model" })}`)}>Usage</a>}
+              {user.schedules === undefined
+                ? null
+                : (
+                  <a class="button" href={href(`/ops/schedules${queryOf({ show: "all", search: user.sub })}`)}>
+                    Schedules
+                  </a>
+                )}
+              <a class="button" href={href(`/ops/audit${queryOf({ sub: user.sub })}`)}>Audit</a>
+              <a class="button" href={href("/ops/revocations")}>Revocations</a>
+            </nav>
+            <div class="user-parts">
+              <Said term="Usage of the month" value={user.usage} />
+              <Said term="Schedules" value={user.schedules} />
+            </div>
+            <Tasks sub={user.sub} />
             {asked === "limit" ? <SetLimit user={user} onClose={close} onDone={refresh} /> : null}
           </>
         )}

@@ -1,6 +1,7 @@
 /** The targets of webhooks with their failures, and the webhooks themselves. All that match a filter are redelivered at once. */
 import { BulkButton } from "../../components/Bulk.tsx"
-import { chosen, ClearFilters, OlderPages, RangeSelect, Select, useRead, useRows } from "../../components/Operators.tsx"
+import { Select } from "../../components/Filters.tsx"
+import { chosen, ClearFilters, OlderPages, RangeSelect, useRead, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"

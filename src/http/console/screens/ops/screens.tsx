@@ -3,7 +3,6 @@ import type { Screens } from "../../components/Parts.tsx"
 import * as Router from "../../Router.ts"
 import { OpsAudit } from "./Audit.tsx"
 import { OpsBulk, OpsBulkList } from "./Bulk.tsx"
-import { OpsClocks } from "./Clocks.tsx"
 import { OpsCluster } from "./Cluster.tsx"
 import { OpsErrors } from "./Errors.tsx"
 import { Overview } from "./Overview.tsx"
@@ -21,7 +20,6 @@ export const screens: Screens = [
   [/^\/ops\/tasks\/([^/]+)$/, (uuid) => <OpsTask key={uuid} uuid={uuid} />],
   [/^\/ops\/errors$/, () => <OpsErrors key={Router.query.value.toString()} />],
   [/^\/ops\/stuck$/, () => <OpsStuck />],
-  [/^\/ops\/clocks$/, () => <OpsClocks />],
   [/^\/ops\/webhooks$/, () => <OpsWebhooks key={Router.query.value.toString()} />],
   [/^\/ops\/queue$/, () => <OpsQueue />],
   [/^\/ops\/cluster$/, () => <OpsCluster />],

@@ -11,6 +11,7 @@ import { listField, saidIn, textField } from "../../json.ts"
 import { notify } from "../../messages.ts"
 import { bodyOf, formOf } from "../../newTask.ts"
 import * as preferences from "../../preferences.ts"
+import { linked } from "../../related.ts"
 import { href, navigate } from "../../Router.ts"
 
 /** The conversation so far: the turn, or what was asked and said where its core keeps no messages. */
@@ -42,7 +43,8 @@ export const Reply = ({ request, task }: {
     // Without the secret, which the service does not return, its receiver would refuse a webhook.
     const made = bodyOf({ ...form, callback_url: "", text }, [], undefined, carried)
     if ("problems" in made) throw new Error(Object.values(made.problems).join(". "))
-    const body = { ...made.body, turns: conversationOf(task, request) }
+    const metadata = linked(made.body.metadata, "continues", task.uuid)
+    const body = { ...made.body, metadata, turns: conversationOf(task, request) }
     const { uuid } = await client.tasks.create(body, { idempotencyKey: key, maxRetries: 0 })
     preferences.write(preferences.tab, draft, null)
     notify("Task created")
@@ -61,6 +63,7 @@ export const Reply = ({ request, task }: {
     >
       <TextField
         label="Reply"
+        isRequired
         name="reply"
         rows={3}
         spellcheck

@@ -42,3 +42,20 @@ export const TextFilter = ({ isFirst, label, name, onEnter }: {
     </label>
   </form>
 )
+
+export interface SelectProps {
+  readonly name: string
+  readonly label: string
+  readonly options: ReadonlyArray<readonly [value: string, label: string]>
+  readonly value?: string
+}
+
+/** A choice that is part of the address. Another choice begins with the first page. */
+export const Select = ({ label, name, options, value }: SelectProps) => (
+  <label class="filter-field">
+    <span>{label}</span>
+    <select value={value ?? query.value.get(name) ?? ""} onChange={(event) => change(name, event.currentTarget.value)}>
+      {options.map(([option, text]) => <option key={option} value={option}>{text}</option>)}
+    </select>
+  </label>
+)
