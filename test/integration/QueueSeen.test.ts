@@ -165,10 +165,10 @@ describe("the built-in core", () => {
     const uuids = [await create(), await create(), await create()].map(({ body }) => String(body.uuid))
     const places = async () => {
       const { body } = await service.call("GET", "/api/tasks?include=waiting_on", token)
-      return body.data.map(({ waiting_on: on }: { waiting_on: { position?: number } | null }) => on?.position)
+      return body.data.map(({ waiting_on: on }: { waiting_on: { position: number | null } | null }) => on?.position)
         .toReversed()
     }
-    assert.deepStrictEqual(await eventually(places, (all) => all.includes(2)), [undefined, 1, 2])
+    assert.deepStrictEqual(await eventually(places, (all) => all.includes(2)), [null, 1, 2])
     for (const uuid of uuids) await service.until(token, uuid, "completed", 20_000)
   })
 })

@@ -34,13 +34,14 @@ describe("?include=request", () => {
     }
     const { uuid } = (await service.call("POST", "/api/tasks", token, { ...request, callback_secret: "s" })).body
     const read = () => get(token, `/${uuid}?include=request,metadata,waiting_on`)
-    assert.deepStrictEqual((await read()).request, request)
+    const asked = { ...request, continues: null, options: null }
+    assert.deepStrictEqual((await read()).request, asked)
     const run = await runOf(uuid)
     assert.notProperty(run, "metadata")
     await interrupt(run, { state: { secret: 1 } })
     await cancelAll(token)
     const ended = await read()
-    assert.deepStrictEqual([ended.status, ended.request, ended.waiting_on], ["canceled", request, null])
+    assert.deepStrictEqual([ended.status, ended.request, ended.waiting_on], ["canceled", asked, null])
     assert.notProperty(await get(token, `/${uuid}?include=metadata`), "request")
     const unknown = await service.call("GET", `/api/tasks/${uuid}?include=request,secret`, token)
     assert.deepStrictEqual(faults(unknown), [422, ["include"]])

@@ -216,6 +216,7 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
         assistants: 1,
         first_at: at,
         last_at: at,
+        counts: Array.from({ length: 24 }, (_, part) => part === 23 ? 3 : 0),
         samples: [uuid]
       }]
     }
