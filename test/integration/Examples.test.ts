@@ -6,6 +6,7 @@ import { afterAll, assert, describe, it } from "vitest"
 import { freePort, internalToken, mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
+import { TokenIssuer } from "../kit/TokenIssuer.ts"
 
 const examples = path.resolve(import.meta.dirname, "../examples")
 
@@ -29,7 +30,8 @@ const expected: Readonly<Record<string, ReadonlyArray<RegExp>>> = {
   "recipes/again.ts": [/^failed Task processing failed$/, /^completed .*42/, /^tasks of the order: 2$/]
 }
 
-const settings = { CORE_URL: "", DATA_DIR: useDirectory(), WEBHOOK_ALLOW_PRIVATE: "true" }
+const issuer = await use(new TokenIssuer().listen())
+const settings = { CORE_URL: "", DATA_DIR: useDirectory(), TOKEN_URL: issuer.url, WEBHOOK_ALLOW_PRIVATE: "true" }
 const { service } = await use(startSystem(settings))
 const port = await freePort()
 const clock = await Service.start({}, port, ["src/runtime/cli/Cli.ts", "serve", "--test-clock", "--port", String(port)])

@@ -117,7 +117,7 @@ const programs: ReadonlyArray<Program> = [
   { expected: /^completed 42/ },
   {
     expected:
-      /^\S+ interrupted\n\S+ completed\ncompleted call_weather answered \{"city":"call weather","sky":"clear"\}$/m
+      /^\S+ interrupted\n(\S+ processing\n)?\S+ completed\ncompleted call_weather answered \{"city":"call weather","sky":"clear"\}$/m
   },
   { expected: /^completed$/ },
   { expected: received, needs: ["flask"], tail: receiveOne("app.run(port=port)") },

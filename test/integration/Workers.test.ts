@@ -69,7 +69,9 @@ const run = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> 
 
 describe("several processes behind one port", () => {
   it("share the requests, and show the metrics of all whichever is asked", async () => {
-    const before = sumOf(createsOf(await metrics()))
+    // The first worker that listens answers `/readyz`.
+    const both = await eventually(metrics, (page) => /\{worker="1"/.test(page) && /\{worker="2"/.test(page))
+    const before = sumOf(createsOf(both))
     const uuids = await Promise.all(Array.from({ length: 40 }, create))
     for (const uuid of uuids) await completeSurely(await core.run(uuid))
     for (const uuid of uuids) assert.strictEqual(await statusOf(uuid), "completed")

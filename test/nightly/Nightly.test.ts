@@ -19,10 +19,10 @@ describe("a night", () => {
   it("runs scripts that exist, and every project of tests", () => {
     assert.isTrue(commands.every((command) => command !== undefined))
     const projects = Array.from(
-      read("vitest.config.ts").matchAll(/^ +(?:name: |processes\()"(\w+)"/gm),
+      read("vitest.config.ts").matchAll(/(?:name: |processes\()"(\w+)"/g),
       ([, name]) => name
     )
-    assert.isAbove(projects.length, 5)
+    assert.includeMembers(projects, ["unit", "integration", "slow", "browser", "published", "long"])
     for (const name of projects) {
       assert.isTrue(commands.some((command) => command?.includes(`--project ${name}`)), name)
     }

@@ -234,11 +234,17 @@ const list = Command.make("list", {
   ),
   metadata: Flags.metadata("Only tasks with this label"),
   q: optionalText("q", "Only tasks with this text in their id, metadata or excerpt"),
+  assistant: optionalInt("assistant", "Only tasks of this assistant").pipe(Flag.withAlias("a")),
+  from: optionalText("from", "Only tasks created at this moment or later, as in 2026-11-27T08:00:00Z"),
+  to: optionalText("to", "Only tasks created before this moment"),
   limit
-}, ({ limit, metadata, q, status }) =>
+}, ({ assistant, from, limit, metadata, q, status, to }) =>
   printTasks(limit, {
     metadata,
     q: Option.getOrUndefined(q),
+    assistant_id: Option.getOrUndefined(assistant),
+    from: Option.getOrUndefined(from),
+    to: Option.getOrUndefined(to),
     status: status.flat()
   })).pipe(described("List tasks, newest first", "list --status interrupted -n 5"))
 

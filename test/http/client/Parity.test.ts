@@ -24,11 +24,17 @@ const calls: Readonly<Record<string, Calls>> = {
         metadata: { a: "b" },
         q: "text",
         include: ["metadata", "excerpt", "waiting_on"],
-        schedule: "s"
+        schedule: "s",
+        assistant_id: 1,
+        from: "2026-11-27T08:00:00Z",
+        to: "2026-11-28T08:00:00Z"
       }).then(() => undefined),
     python:
-      `client.tasks.list(status=["pending"], page=2, per_page=3, metadata={"a": "b"}, q="text", include=["excerpt"], schedule="s")`,
-    commands: ["list", "--status", "pending", "--metadata", "a=b", "--q", "text"],
+      `client.tasks.list(status=["pending"], page=2, per_page=3, metadata={"a": "b"}, q="text", include=["excerpt"], schedule="s", `
+      + `assistant_id=1, created_from="2026-11-27T08:00:00Z", created_to="2026-11-28T08:00:00Z")`,
+    commands:
+      "list --status pending --metadata a=b --q text --assistant 1 --from 2026-11-27T08:00:00Z --to 2026-11-28T08:00:00Z"
+        .split(" "),
     rpc: "Tasks.list"
   },
   getTask: {

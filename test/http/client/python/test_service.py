@@ -45,7 +45,8 @@ class Service(unittest.TestCase):
         expected = 'call_weather answered {"city":"call weather, clock and nothing","sky":"clear"}'
         self.assertIn(expected, output_text(task))
         self.assertIn('call_clock failed with "no battery"', output_text(task))
-        self.assertEqual(updates[-2:], ["interrupted", "completed"])
+        # A status that changes again within a moment may be missed.
+        self.assertEqual([each for each in updates if each in ("interrupted", "completed")], ["interrupted", "completed"])
 
     def test_wait_for_stops_at_an_interrupt_and_the_task_is_canceled(self) -> None:
         def interrupt() -> str:
