@@ -122,7 +122,7 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     await expect.poll(() => page.locator("main tbody tr").count()).toBe(25)
     const search = async (text: string) => {
       await opened.goto("/ops/tasks")
-      await page.getByRole("searchbox").fill(text)
+      await page.getByRole("searchbox", { name: "Id, user, label or error" }).fill(text)
       await page.keyboard.press("Enter")
     }
     await search(`${tasks.wide.slice(0, 8)}…${tasks.wide.slice(-4)}`)
@@ -148,7 +148,7 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     const { page } = opened
     // A minute may begin meanwhile.
     await database.query(
-      "INSERT INTO history SELECT 'failed', date_trunc('minute', now()) - make_interval(mins => n), 7 FROM generate_series(-2, 70) AS n ON CONFLICT DO NOTHING"
+      "INSERT INTO history SELECT 'failed', date_trunc('minute', now()) - make_interval(mins => n), 7 FROM generate_series(-2, 70) AS n ON CONFLICT (name, minute) DO UPDATE SET value = 7"
     )
     await opened.goto("/ops")
     await opened.logInAsOperator(internalToken)
