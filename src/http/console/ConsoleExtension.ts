@@ -1,4 +1,4 @@
-/** What an extension adds to the console. It is shown while the service has the extension. */
+/** The part of an extension in the console. It is shown while the service has the extension. */
 import type { FunctionComponent } from "preact"
 import type { Task } from "../client/promise/Types.ts"
 import type { IconName } from "./components/Icon.tsx"

@@ -1,4 +1,4 @@
-/** What extensions add to the Promise client: a resource by its name, and the types of its options. */
+/** Extensions of the Promise client: a resource by its name, and the types of its options. */
 export { SchedulesResource as schedules } from "../../schedules/SchedulesResource.ts"
 export type * from "../../schedules/SchedulesResource.ts"
 export { UsageResource as usage } from "../../usage/UsageResource.ts"

@@ -1,4 +1,4 @@
-/** One task, updated live: the party that has to act, its result, conversation, timeline, webhooks and raw JSON. */
+/** One task, updated live: the party that has to act, its result, its run, webhooks and raw JSON. */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { NotFoundError, PermissionDeniedError } from "../../client/promise/ApiErrors.ts"
 import { isTerminal } from "../../client/promise/TasksResource.ts"
