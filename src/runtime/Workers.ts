@@ -35,7 +35,11 @@ const ended = (worker: Worker) =>
   Effect.callback<string>((resume) => {
     const end = (code: number | null, signal: string | null) => resume(Effect.succeed(signal ?? `exit code ${code}`))
     if (worker.isDead()) end(worker.process.exitCode, worker.process.signalCode)
-    else worker.once("exit", end)
+    else {
+      worker.once("exit", end)
+      // A process that could not be made has no exit.
+      worker.on("error", (error) => worker.process.pid === undefined && end(null, error.message))
+    }
   })
 
 const start = (assignment: WorkerAssignment) =>
@@ -43,8 +47,13 @@ const start = (assignment: WorkerAssignment) =>
     Effect.sync(() => cluster.fork(toEnvironment(assignment))),
     (worker) =>
       Effect.suspend(() => {
+        if (worker.process.pid === undefined) return Effect.void
         worker.process.kill("SIGTERM")
-        return Effect.timeoutOption(ended(worker), drainTimeout)
+        // A blocked event loop sees no signal that it could handle.
+        return Effect.timeoutOrElse(ended(worker), {
+          duration: drainTimeout,
+          orElse: () => Effect.andThen(Effect.sync(() => void worker.process.kill("SIGKILL")), ended(worker))
+        })
       })
   )
 
