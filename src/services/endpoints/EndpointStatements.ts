@@ -377,7 +377,7 @@ export const backlogUntil = query(
   ) AS pending WHERE bytes > $1::float8`
 )
 
-/** Gives up what is pending, from a moment to another one, with its bodies, which makes the room. Returns the moment of the last one. */
+/** Gives up what is pending, from a moment to another one, with the bodies that no other endpoint waits for or reads, which makes the room. Returns the moment of the last one. */
 export const dropBacklog = query(
   Schema.Struct({ count: Schema.Int, last: Schema.NullOr(Timestamp) }),
   `WITH old AS MATERIALIZED (
@@ -387,7 +387,11 @@ export const dropBacklog = query(
     ORDER BY d.created_at LIMIT $4::int FOR UPDATE SKIP LOCKED
   ), bodies AS (
     DELETE FROM webhook_endpoint_bodies b USING old
-    WHERE b.task_uuid = old.task_uuid AND b.revision = old.revision AND b.format = old.format
+    WHERE b.task_uuid = old.task_uuid AND b.revision = old.revision AND b.format = old.format AND NOT EXISTS (
+      SELECT FROM webhook_endpoints w JOIN webhook_endpoint_deliveries d
+        ON d.endpoint_id = w.id AND d.created_at = old.created_at AND d.task_uuid = old.task_uuid AND d.revision = old.revision
+      WHERE w.id <> $1 AND d.format = old.format AND (d.due_at IS NOT NULL OR d.position IS NOT NULL)
+    )
   ), dropped AS (
     UPDATE webhook_endpoint_deliveries d SET due_at = NULL, dropped = 'backlog', sending = false
     FROM old WHERE d.ctid = old.ctid RETURNING d.created_at
