@@ -38,14 +38,16 @@ const run = (command: string, args: ReadonlyArray<string>, cwd: string) => {
 
 const say = (what: string, result: string) => console.log(`${what.padEnd(52)} ${result}`)
 
-const timed = async (what: string, work: () => unknown) => {
+/** Says how long the work took, and what it returns. */
+const timed = async (what: string, work: () => string | Promise<string>) => {
   const startedAt = performance.now()
   const result = await work()
-  say(
-    what,
-    `${((performance.now() - startedAt) / 1000).toFixed(1)} s${typeof result === "string" ? `, ${result}` : ""}`
-  )
+  say(what, `${((performance.now() - startedAt) / 1000).toFixed(1)} s${result === "" ? "" : `, ${result}`}`)
 }
+
+/** A package index may lack it; then its step is not rehearsed. */
+const hasTwine = () =>
+  spawnSync("python3", ["-m", "pip", "download", "--quiet", "--no-deps", "twine"], { cwd: folder }).status === 0
 
 interface Step {
   readonly name?: string
