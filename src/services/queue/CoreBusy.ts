@@ -84,6 +84,8 @@ export class CoreBusy extends Context.Service<CoreBusy, {
   readonly waits: () => void
   /** Counts the calls of `waits`. */
   readonly version: () => number
+  /** An admission has found runs that wait for room: each end makes some. */
+  readonly full: () => void
   /** An admission that began at the version has found an empty queue. */
   readonly emptied: (at: Timestamp, version: number) => Effect.Effect<void>
   readonly isBusy: () => boolean
@@ -116,8 +118,8 @@ const make = Effect.gen(function*() {
   const reserved = new Map<RunId, Timestamp>()
   /** Of the present pace. A run that has begun with an earlier one was not meant for a busy core. */
   let token = 0
-  /** Whether an admission may find a run that waits. */
-  let mayWait = false
+  /** Whether an admission may find a run that waits: also one from before the start of this node. */
+  let mayWait = true
   let version = 0
 
   const noteWaiting = () => {
@@ -224,6 +226,9 @@ const make = Effect.gen(function*() {
     },
     waits: noteWaiting,
     version: () => version,
+    full: () => {
+      mayWait = true
+    },
     emptied: (at, since) => {
       if (since !== version) return Effect.void
       mayWait = false

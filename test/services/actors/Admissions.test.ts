@@ -82,7 +82,24 @@ describe("an admission", () => {
       assert.strictEqual(yield* callsAfter(1), 1)
       // In 100 ms.
       assert.isAtMost(yield* callsAfter(20), 4)
-    }).pipe(Effect.provide(calling(calls, () => "full", {}, layerOneOfMany)))
+    }).pipe(Effect.provide(calling(calls, (call) => call === 1 ? "empty" : "full", {}, layerOneOfMany)))
+  })
+
+  it.effect("follows each end while runs wait, also those from before the start, and none while nothing waits", () => {
+    const calls: Array<number> = []
+    return Effect.gen(function*() {
+      const busy = yield* CoreBusy
+      const callsAfterEnd = Effect.gen(function*() {
+        const before = calls.length
+        busy.left(true)
+        yield* TestClock.adjust("1 millis")
+        return calls.length - before
+      })
+      yield* TestClock.adjust("1 millis")
+      const found: Array<number> = []
+      for (let number = 0; number < 4; number++) found.push(yield* callsAfterEnd)
+      assert.deepStrictEqual(found, [1, 1, 1, 0])
+    }).pipe(Effect.provide(calling(calls, (call) => call < 4 ? "full" : "empty")))
   })
 
   for (const outcome of ["full", "empty"] as const) {
