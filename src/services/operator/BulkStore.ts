@@ -208,14 +208,17 @@ const renew = countQuery(
 
 // In one statement: a rerun that stays behind would keep its user out of all later actions.
 const forgetReruns = "DELETE FROM operator_reruns r USING ended WHERE r.bulk_id = ended.id"
-/** Binds what stands for the user from then on, if that changes. */
+// Only a running action needs its selection, which names the user.
+const ended = "page = NULL, selection = '{}'"
+/** Binds what stands for the user from then on, if that changes. What has left the selection before its turn was skipped. */
 const end = `WITH ended AS (UPDATE operator_bulk SET state = 'done', ended_at = ${
   moment("$3")
-}, page = NULL, sub = coalesce($4::text, sub) WHERE ${owned} RETURNING id) ${forgetReruns}`
+}, ${ended}, sub = coalesce($4::text, sub), skipped = greatest(skipped, matched - done - failed)
+  WHERE ${owned} RETURNING id) ${forgetReruns}`
 const stop = query(
   Bulk,
   `WITH ended AS (
-    UPDATE operator_bulk SET state = 'stopped', ended_at = ${moment("$2")}, page = NULL
+    UPDATE operator_bulk SET state = 'stopped', ended_at = ${moment("$2")}, ${ended}
     WHERE id = $1::uuid AND state = 'running' RETURNING *
   ), forgotten AS (${forgetReruns}) SELECT ${columns} FROM ended`
 )

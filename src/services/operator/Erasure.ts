@@ -42,6 +42,11 @@ const deletion = (table: string, isOfUser: string) =>
     ) SELECT count(*)::int AS count FROM erased`
   )
 
+/** Binds the user and the pseudonym, both also as JSON: in filters, such as the text of a search, they are whole values. */
+const pseudonymizeBulk = `UPDATE operator_bulk SET sub = CASE sub WHEN $1::text THEN $2::text ELSE sub END,
+    filter = replace(filter, ':' || $3::text, ':' || $4::text), selection = replace(selection, ':' || $3::text, ':' || $4::text)
+  WHERE id <> $5::uuid AND (sub = $1::text OR strpos(filter, ':' || $3::text) > 0 OR strpos(selection, ':' || $3::text) > 0)`
+
 export const make = Effect.gen(function*() {
   const reads = yield* TaskReads
   const tasks = yield* Tasks
@@ -102,11 +107,7 @@ export const make = Effect.gen(function*() {
   const pseudonymize = Effect.fnUntraced(function*(sub: string, bulkId: string) {
     const pseudonym = yield* audit.pseudonym(sub)
     yield* execute(`UPDATE operator_actions SET sub = $2::text WHERE sub = $1::text`, [sub, pseudonym])
-    yield* execute(`UPDATE operator_bulk SET sub = $2::text WHERE sub = $1::text AND id <> $3::uuid`, [
-      sub,
-      pseudonym,
-      bulkId
-    ])
+    yield* execute(pseudonymizeBulk, [sub, pseudonym, JSON.stringify(sub), JSON.stringify(pseudonym), bulkId])
     return pseudonym
   })
 

@@ -93,6 +93,15 @@ describe("a dry run", () => {
 })
 
 describe("a bulk action", () => {
+  it("counts as skipped what has ended before its turn", async () => {
+    const tasks = await Promise.all(Array.from({ length: 4 }, () => create("sooner")))
+    const { id } = await start("cancel", { sub: "sooner" }, { rate: 1 })
+    for (const { run } of tasks) await complete(run)
+    const { done, failed, matched, skipped } = await ended(id)
+    assert.deepStrictEqual([matched, done + skipped, failed], [4, 4, 0])
+    assert.isAbove(skipped, 0)
+  })
+
   it("cancels what has not ended, stops the runs, and says by whom on each task", async () => {
     const tasks = await Promise.all(Array.from({ length: 5 }, () => create("canceled")))
     await report(tasks[0]!.run, { type: "processing" })
