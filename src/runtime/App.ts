@@ -284,11 +284,11 @@ const layerAuthorization = (config: AppConfig) =>
 /** A worker has its part of the memory of the service, and shows the metrics of all. */
 const layerOfWorker = ({ internalTokens, worker }: AppConfig): Layer.Layer<never> => {
   if (worker === undefined) return Layer.empty
-  const part = (bytes: number, least = 0) => Math.max(least, Math.floor(bytes / worker.count))
+  const part = (bytes: number) => Math.floor(bytes / worker.count)
   return Layer.mergeAll(
     Layer.succeed(
       Memory.Sizes,
-      Record.map(Memory.sizes, (size) => ({ ...size, total: part(size.total, size.perHolder) }))
+      Record.map(Memory.sizes, (size) => ({ ...size, total: Math.max(part(size.total), Memory.leastOf(size)) }))
     ),
     Layer.effect(Memory.LiveBytes, Effect.map(Memory.LiveBytes, (bytes) => part(bytes))),
     Layer.succeed(OtherMetrics, WorkerMetrics.make(worker, internalTokens))
