@@ -270,9 +270,8 @@ export const ReportedView = Schema.Struct({
 const RefusedEventView = Schema.Struct({
   message: Schema.String.annotate({ description: "The problem in words." }),
   code: Schema.String.annotate({ description: "A stable word for the problem." }),
-  status: Schema.Union([Status, Schema.Int]).annotate({
-    description:
-      "With the code `run_superseded` the status of the task: stop the run. Else the status that the answer would have had alone."
+  status: Schema.Int.annotate({
+    description: "The status that the answer would have had alone: after 409 stop the run."
   })
 }).annotate({ identifier: "RefusedEvent", description: "Why an event was refused." })
 
