@@ -61,8 +61,7 @@ const retry = process.env["CI"] === undefined ? 0 : 1
 
 /** Suites of what a user copies or installs: examples and clients. */
 const published = [
-  "test/integration/{ClientPackage,CoreAdapters,Cores,ExampleCores,Examples,PythonClient,PythonCores,TenMinutes}.test.ts",
-  "test/golden/EffectTypes.test.ts"
+  "test/integration/{ClientPackage,CoreAdapters,Cores,ExampleCores,Examples,PythonClient,PythonCores,TenMinutes}.test.ts"
 ]
 
 /** `npm run test:all`: `slow` and `published` are part of `integration`, so that what waits runs beside what computes. */
