@@ -23,7 +23,7 @@ const slowSuites: Readonly<Record<string, string>> = {
   "openai/": "OpenAiCors,OpenAiNodes,OpenAiRequests,OpenAiStreams",
   "operator/":
     "Bulk,LostCore,OperatorCluster,OperatorCommands,OperatorDocument,OperatorQueue,OperatorSession,StoredBytes,Users",
-  "schedules/": "ScheduleKit,ScheduleSnapshot",
+  "schedules/": "Firing,ScheduleKit,ScheduleSnapshot",
   "usage/": "UsageCli,UsageSnapshot"
 }
 
