@@ -7,7 +7,7 @@ import { activeStatuses, TaskSummary } from "../../../domain/Task.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
 import { micros, moment, query } from "../sql/Queries.ts"
 import { notEnded, summaryColumns } from "./TaskColumns.ts"
-import type { TaskFilter } from "./TaskReads.ts"
+import type { Chosen, TaskFilter } from "./TaskReads.ts"
 
 /** Tasks that the first statement examines, and matches between two marks. */
 export const step = 10_000
@@ -37,6 +37,22 @@ const allTasks: Source = {
   isMatch: statusMatches
 }
 
+/** The conditions of `Chosen`, which binds its three values from `$n` on. The row of a task is only read for its assistant. */
+const chosenBy = (n: number) => ({
+  isInRange: `created_at >= coalesce(${moment(`$${n}`)}, '-infinity') AND created_at < coalesce(${
+    moment(`$${n + 1}`)
+  }, 'infinity')`,
+  isOfAssistant: `($${n + 2}::float8 IS NULL OR (SELECT assistant_id FROM tasks
+      WHERE sub = $1 AND tasks.created_at = every.created_at AND tasks.uuid = every.uuid) = $${n + 2}::float8)`
+})
+
+const ofThree = chosenBy(3)
+const chosenTasks: Source = {
+  prepared: "",
+  rows: `${allTasks.rows} AND ${ofThree.isInRange}`,
+  isMatch: `${statusMatches} AND ${ofThree.isOfAssistant}`
+}
+
 /** Has an index of its own. `OFFSET` hides the order, which would make the planner read the index of all tasks. */
 const activeTasks: Source = {
   prepared: "",
@@ -54,26 +70,29 @@ const labels = `labels AS MATERIALIZED (
 const hasAllLabels = `(SELECT count(*) FROM task_labels other
       WHERE other.label = ANY (ARRAY(SELECT label FROM labels))
         AND other.created_at = every.created_at AND other.task_uuid = every.uuid) = (SELECT count(*) FROM labels)`
+const ofFour = chosenBy(4)
 const labeledTasks: Source = {
   prepared: `${labels}, rarest AS MATERIALIZED (
     SELECT label FROM labels ORDER BY (
       SELECT count(*) FROM (SELECT FROM task_labels counted WHERE counted.label = labels.label LIMIT ${step}) AS few
     ) LIMIT 1
   ),`,
-  rows: "SELECT created_at, task_uuid AS uuid FROM task_labels WHERE label = (SELECT label FROM rarest)",
+  rows: "SELECT created_at, task_uuid AS uuid FROM task_labels WHERE label = (SELECT label FROM rarest)"
+    + ` AND ${ofFour.isInRange}`,
   isMatch: `(
     NOT EXISTS (SELECT FROM labels OFFSET 1) OR ${hasAllLabels}
   ) AND (
     $2::text[] IS NULL OR (SELECT status FROM tasks
       WHERE sub = $1 AND tasks.created_at = every.created_at AND tasks.uuid = every.uuid) = ANY ($2::text[])
-  )`
+  ) AND ${ofFour.isOfAssistant}`
 }
 
 /** A bounded number of tasks, by their ids. */
+const ofFive = chosenBy(5)
 const givenTasks: Source = {
   prepared: `${labels},`,
-  rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = $1 AND uuid = ANY ($4::uuid[])",
-  isMatch: `${statusMatches} AND ${hasAllLabels}`
+  rows: `SELECT created_at, uuid, status FROM tasks WHERE sub = $1 AND uuid = ANY ($4::uuid[]) AND ${ofFive.isInRange}`,
+  isMatch: `${statusMatches} AND ${hasAllLabels} AND ${ofFive.isOfAssistant}`
 }
 
 const pageOf = (keys: string) =>
@@ -161,29 +180,33 @@ const statementsOf = (source: Source, bound: number) => {
 
 const all = statementsOf(allTasks, 2)
 const active = statementsOf(activeTasks, 2)
-const labeled = statementsOf(labeledTasks, 3)
-const given = statementsOf(givenTasks, 4)
+const chosen = statementsOf(chosenTasks, 5)
+const labeled = statementsOf(labeledTasks, 6)
+const given = statementsOf(givenTasks, 7)
 
-export const statements = { all, active, labeled }
+export const statements = { all, active, chosen, labeled }
 
 /** The tasks of a list, whatever its page. */
-export type Matches = Pick<TaskFilter, "sub" | "statuses" | "uuids"> & {
+export type Matches = Chosen & Pick<TaskFilter, "sub" | "statuses" | "uuids"> & {
   readonly metadata: TaskFilter["metadata"] | null
 }
 
 const isActive = (statuses: TaskFilter["statuses"]) =>
   statuses.length > 0 && statuses.every((status) => activeStatuses.some((active) => active === status))
 
-export const of = ({ metadata, statuses, uuids }: Matches) =>
-  uuids ? given : metadata ? labeled : isActive(statuses) ? active : all
+const isChosen = ({ assistantId, from, to }: Chosen) => assistantId !== null || from !== null || to !== null
+
+export const of = (list: Matches) =>
+  list.uuids ? given : list.metadata ? labeled : isChosen(list) ? chosen : isActive(list.statuses) ? active : all
 
 /** The values of the parameters that every statement has. */
-export const bind = ({ metadata, statuses, sub, uuids }: Matches) => [
-  sub,
-  statuses.length === 0 ? null : `{${statuses.join(",")}}`,
-  ...(uuids
-    ? [JSON.stringify(metadata ?? {}), `{${uuids.join(",")}}`]
-    : metadata
-    ? [JSON.stringify(metadata)]
-    : [])
-]
+export const bind = (list: Matches) => {
+  const { assistantId, from, metadata, statuses, sub, to, uuids } = list
+  return [
+    sub,
+    statuses.length === 0 ? null : `{${statuses.join(",")}}`,
+    ...(uuids || metadata ? [JSON.stringify(metadata ?? {})] : []),
+    ...(uuids ? [`{${uuids.join(",")}}`] : []),
+    ...(uuids || metadata || isChosen(list) ? [from, to, assistantId] : [])
+  ]
+}
