@@ -15,12 +15,12 @@ const run = promisify(execFile)
 const bin = (name: string) => path.join(root, "node_modules/.bin", name)
 
 /** Files with a line, or an entry of several, of each extension. */
-const lists = [
+const lists = new Set([
   "src/runtime/extensions.ts",
   "src/http/client/promise/resources.ts",
   "src/http/console/extensions.ts",
   "src/http/client/python/async_task_service_client/client.py"
-]
+])
 
 const names = fs.readdirSync(path.join(root, "src/runtime/extensions"))
 /** Façades go with what they share. */
@@ -40,7 +40,7 @@ const isSource = (file: string) => /\.tsx?$/.test(file) && !/\/apps\/|^test\/pac
 const tree: Tree = new Map(
   fs.globSync("{src,test,.github}/**/*", { cwd: root, exclude: ["**/node_modules", "test/golden/files"] })
     .filter((file) => fs.statSync(path.join(root, file)).isFile())
-    .map((file) => [file, isSource(file) || lists.includes(file) ? fs.readFileSync(path.join(root, file), "utf8") : ""])
+    .map((file) => [file, isSource(file) || lists.has(file) ? fs.readFileSync(path.join(root, file), "utf8") : ""])
 )
 
 /** Without the folders of the name below `src` and `test`, the files of the name below `test`, and the lines in the lists. */
@@ -50,7 +50,7 @@ const without = (tree: Tree, name: string): Tree => {
   )
   return new Map(
     [...tree].filter(([file]) => !isGone.test(file)).map(([file, text]) => {
-      if (!lists.includes(file)) return [file, text]
+      if (!lists.has(file)) return [file, text]
       const withoutEntries = text.replaceAll(
         /^ {2}\{\n[^{}]*\n {2}\},?\n/gm,
         (entry) => entry.includes(`/${name}/`) ? "" : entry
@@ -64,7 +64,7 @@ const makeCopy = (tree: Tree) => {
   fs.rmSync(copy, { recursive: true, force: true })
   for (const [file, text] of tree) {
     fs.mkdirSync(path.dirname(path.join(copy, file)), { recursive: true })
-    if (lists.includes(file)) fs.writeFileSync(path.join(copy, file), text)
+    if (lists.has(file)) fs.writeFileSync(path.join(copy, file), text)
     else fs.copyFileSync(path.join(root, file), path.join(copy, file))
   }
   for (const name of ["package.json", "tsconfig.json", "vitest.config.ts", ".oxlintrc.js", "README.md"]) {

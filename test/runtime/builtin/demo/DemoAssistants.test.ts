@@ -26,8 +26,46 @@ const { crash, painter, rules, slow, tools } = DemoAssistants.ids
 
 /** Characters and pairs at which a pattern may begin, continue or end. */
 const units = [
-  ...`? = . ! a a. é 漢 😀 0 1. .1 1+ ( - ^1 1^ / \\ " { [ _ -a get İ ẞ`.split(" "),
-  ...[" ", "\n", "\t", ". ", "? ", "\n ", " \n", ".\n", "ab ", "abcd ", "abcd. ", "\u00a0", "\u2028"]
+  "?",
+  "=",
+  " ",
+  "\n",
+  "\t",
+  ".",
+  ". ",
+  "!",
+  "? ",
+  "\n ",
+  " \n",
+  ".\n",
+  "a",
+  "ab ",
+  "a.",
+  "abcd ",
+  "abcd. ",
+  "é",
+  "漢",
+  "😀",
+  "\u00a0",
+  "\u2028",
+  "0",
+  "1.",
+  ".1",
+  "1+",
+  "(",
+  "-",
+  "^1",
+  "1^",
+  "/",
+  "\\",
+  "\"",
+  "{",
+  "[",
+  "_",
+  "-a",
+  "get",
+  "İ",
+  "ẞ"
 ]
 
 /** A megabyte of each unit, alone and around another text: usually one of these. */
