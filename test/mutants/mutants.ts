@@ -489,7 +489,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "no webhook on interrupted",
       `isTerminal(status) || status === "interrupted"`,
       "isTerminal(status)",
-      kit("a trigger")
+      kit("signed over its bytes")
     ],
     ["a redirect is a success", "status >= 200 && status < 300", "status >= 200 && status < 400", kit("five attempts")],
     ["a delay of 45 s", `Schedule.duration("60 seconds")`, `Schedule.duration("45 seconds")`, kit("five attempts")],

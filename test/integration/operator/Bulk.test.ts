@@ -230,7 +230,7 @@ describe("a step that takes longer than the lease of its action", () => {
 })
 
 describe("kill -9 in the middle", () => {
-  it("changes each task exactly once", async () => {
+  it.concurrent("changes each task exactly once", async ({ onTestFinished }) => {
     const users = 40
     const own = await use(startSystem({ TOKEN_URL: issuer.url, INTERNAL_TOKEN_NAMES: "ana" }), onTestFinished)
     await insertFailed(own.database, 400, users, "killed")
@@ -260,7 +260,7 @@ describe("kill -9 in the middle", () => {
     assert.deepStrictEqual(await own.database.query("SELECT FROM operator_reruns"), [])
   }, 120_000)
 
-  it("cancels each task once", async () => {
+  it.concurrent("cancels each task once", async ({ onTestFinished }) => {
     const own = await use(startSystem({ MAX_ACTIVE_TASKS: "1000" }), onTestFinished)
     const token = await mint("many")
     await Promise.all(Array.from({ length: 200 }, () => own.service.create(token, "x")))
