@@ -92,6 +92,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
         return undefined
       case "full":
         size = firstBatch
+        yield* busy.held(yield* now)
         return undefined
     }
   })
