@@ -18,6 +18,7 @@ import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
 import { type Client, makeClient, slicesOf, Turns } from "../../services/tasks/Turns.ts"
+import { endWhen } from "../../services/timing/StreamEnds.ts"
 import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
@@ -242,7 +243,7 @@ export const make = Effect.gen(function*() {
           Stream.encodeText
         )
       // A stream must not outlive the token that opened it.
-      const text = Stream.interruptWhen(bytes, ended)
+      const text = endWhen(bytes, ended)
       return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : text, {
         contentType: "text/event-stream",
         headers: { "cache-control": "no-store", "x-accel-buffering": "no" }

@@ -92,7 +92,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
         return undefined
       case "full":
         size = firstBatch
-        busy.full()
+        yield* busy.held(yield* now)
         return undefined
     }
   })

@@ -16,7 +16,7 @@ import * as Metrics from "../telemetry/Metrics.ts"
 const firstPause = Duration.seconds(1)
 const longestPause = Duration.seconds(10)
 
-/** After so long without a refusal a core for which nothing waits has room. */
+/** After so long without a refusal a core for which no run waits has room. */
 const forgetAfter = longestPause
 
 export interface BusySince {
@@ -84,10 +84,10 @@ export class CoreBusy extends Context.Service<CoreBusy, {
   readonly waits: () => void
   /** Counts the calls of `waits`. */
   readonly version: () => number
-  /** An admission has found runs that wait for room: each end makes some. */
-  readonly full: () => void
   /** An admission that began at the version has found an empty queue. */
   readonly emptied: (at: Timestamp, version: number) => Effect.Effect<void>
+  /** An admission has found only runs that a limit or a pause holds, although the core may have room. An end may free one of them. */
+  readonly held: (at: Timestamp) => Effect.Effect<void>
   readonly isBusy: () => boolean
   /** Whether `CORE_RUNS` or `CORE_RUNS_PER_ASSISTANT` is set. */
   readonly isLimited: boolean
@@ -142,6 +142,12 @@ const make = Effect.gen(function*() {
   const asked = (retryAfter: Duration.Duration | null) => Duration.min(retryAfter ?? Duration.zero, longestRetryAfter)
   const pauseOf = ({ refusals }: Pace, retryAfter: Duration.Duration | null) =>
     Duration.max(Duration.min(Duration.times(firstPause, 2 ** refusals), longestPause), asked(retryAfter))
+
+  const forget = (at: Timestamp) => {
+    if (pace === undefined || at < plus(pace.lastRefusalAt, forgetAfter) || at < pace.pausedUntil) return Effect.void
+    pace = undefined
+    return Effect.annotateLogs(Effect.logInfo("The core has room again"), { runs: taken })
+  }
 
   return CoreBusy.of({
     now: () => pace && { since: pace.since, runs: taken },
@@ -226,16 +232,14 @@ const make = Effect.gen(function*() {
     },
     waits: noteWaiting,
     version: () => version,
-    full: () => {
-      mayWait = true
-    },
     emptied: (at, since) => {
       if (since !== version) return Effect.void
       mayWait = false
-      if (pace === undefined || at < plus(pace.lastRefusalAt, forgetAfter) || at < pace.pausedUntil) return Effect.void
-      const runs = taken
-      pace = undefined
-      return Effect.annotateLogs(Effect.logInfo("The core has room again"), { runs })
+      return forget(at)
+    },
+    held: (at) => {
+      mayWait = true
+      return forget(at)
     },
     isBusy: () => pace !== undefined,
     isLimited,

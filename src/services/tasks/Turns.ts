@@ -15,6 +15,7 @@ import * as FairPermits from "../limits/FairPermits.ts"
 import { Memory } from "../limits/Memory.ts"
 import { PassedBytes } from "../limits/PassedBytes.ts"
 import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
+import { cutWhen } from "../timing/StreamEnds.ts"
 
 /** A client that holds memory for which others wait must take this many bytes in each interval. */
 const contendedBytes = 1024 * 1024
@@ -60,7 +61,7 @@ export class Turns extends Context.Service<Turns, {
   ) => Effect.Effect<(client: Client, version: Version) => Effect.Effect<A, E, Scope.Scope>, never, Scope.Scope>
   /** Completes when a client takes too little while it holds memory for which others wait. */
   readonly awaitSlow: (client: Client) => Effect.Effect<void>
-  /** A stream to a client, which is interrupted if the client is slow while it holds memory for which others wait. */
+  /** A stream to a client, which is cut off if it is slow while it holds memory for which others wait. */
   readonly send: <E>(client: Client, bytes: Stream.Stream<Uint8Array, E>) => Stream.Stream<Uint8Array, E>
 }>()("async-task-service/services/tasks/Turns") {
   static readonly layer = Layer.effect(Turns, Effect.suspend(() => make))
@@ -158,7 +159,7 @@ const makeSent = ({ sent: memory }: Memory["Service"]) => {
   const send: Turns["Service"]["send"] = (client, bytes) =>
     bytes.pipe(
       Stream.tap(({ length }) => Effect.sync(() => client.taken += length)),
-      Stream.interruptWhen(Effect.andThen(awaitSlow(client), Effect.interrupt))
+      (sent) => cutWhen(sent, awaitSlow(client))
     )
 
   return { share, send, awaitSlow }

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { TaskId } from "../../../src/domain/Task.ts"
+import { RunId, TaskId } from "../../../src/domain/Task.ts"
+import { now } from "../../../src/domain/Timestamp.ts"
 import * as Admissions from "../../../src/services/actors/Admissions.ts"
 import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
@@ -108,4 +109,17 @@ describe("an admission", () => {
         assert.lengthOf(yield* callsOf(() => outcome), 1)
       }))
   }
+
+  it.effect("ends the time of a busy core for which nothing waits but what a pause or a limit holds", () =>
+    Effect.gen(function*() {
+      const busy = yield* CoreBusy
+      const run = RunId.make("019ac5d2-8001-7b10-a5f3-000000000002")
+      yield* busy.refused(run, busy.begin(run, yield* now)!, null, yield* now)
+      busy.end(run, yield* now)
+      busy.waits()
+      yield* TestClock.adjust("9 seconds")
+      assert.isTrue(busy.isBusy())
+      yield* TestClock.adjust("3 seconds")
+      assert.isFalse(busy.isBusy())
+    }).pipe(Effect.provide(calling([], () => "full", {}))))
 })

@@ -43,8 +43,8 @@ describe("an admission", () => {
       assert.deepStrictEqual([isWoken(true), isWoken(false)], [true, false])
       yield* busy.emptied(yield* now, busy.version())
       assert.deepStrictEqual([isWoken(true), isWoken(false)], [false, false])
-      for (const note of [busy.waits, busy.full]) {
-        note()
+      for (const note of [Effect.sync(busy.waits), busy.held(yield* now)]) {
+        yield* note
         assert.deepStrictEqual([isWoken(true), isWoken(false)], [true, false])
         yield* busy.emptied(yield* now, busy.version())
       }
