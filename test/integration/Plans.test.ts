@@ -7,7 +7,7 @@ import * as PostgresDatabase from "../../src/runtime/postgres/Database.ts"
 import * as DatabaseClient from "../../src/runtime/postgres/DatabaseClient.ts"
 import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
 import { parse } from "../../src/runtime/postgres/DatabaseUrl.ts"
-import { headsById, withSmallTurns } from "../../src/services/store/tasks/ReadBatcher.ts"
+import { headsById, withSmallTurns } from "../../src/services/store/tasks/TaskReadsSql.ts"
 import { claim } from "../../src/services/store/webhooks/WebhookClaim.ts"
 import * as Database from "../kit/Database.ts"
 

@@ -217,7 +217,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       node("canceled together")
     ]
   ],
-  "src/services/store/tasks/TaskScansSql.ts": [
+  "src/services/store/tasks/TaskStoreSql.ts": [
     [
       "a revocation of a user does not end processing tasks whose token has no iat",
       "(t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before)",
@@ -229,6 +229,24 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "WHERE status = 'pending' AND acceptance_deadline_at <=",
       "WHERE status = 'processing' AND acceptance_deadline_at <=",
       store("")
+    ],
+    [
+      "retention skips failed tasks",
+      "FROM tasks WHERE completed_at <= ${moment(\"$1\")} AND completed_at",
+      "FROM tasks WHERE status <> 'failed' AND completed_at <= ${moment(\"$1\")} AND completed_at",
+      node("retention")
+    ],
+    [
+      "retention deletes tasks whose webhook is pending",
+      "AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)",
+      "",
+      store("while a webhook of it is pending")
+    ],
+    [
+      "events of a deleted task stay",
+      "DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid",
+      "DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid AND false",
+      store("deletes tasks")
     ]
   ],
   "src/services/store/tasks/ListStatement.ts": [
@@ -251,26 +269,6 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "count(deleteExpired, [plus(at, Duration.negate(keptAfterExpiry)), limit])",
       "count(deleteExpired, [at, limit])",
       store("")
-    ]
-  ],
-  "src/services/store/tasks/TaskRetentionSql.ts": [
-    [
-      "retention skips failed tasks",
-      "FROM tasks WHERE completed_at <= ${moment(\"$1\")} AND completed_at",
-      "FROM tasks WHERE status <> 'failed' AND completed_at <= ${moment(\"$1\")} AND completed_at",
-      node("retention")
-    ],
-    [
-      "retention deletes tasks whose webhook is pending",
-      "AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)",
-      "",
-      store("while a webhook of it is pending")
-    ],
-    [
-      "events of a deleted task stay",
-      "DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid",
-      "DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid AND false",
-      store("deletes tasks")
     ]
   ],
   "src/services/store/webhooks/WebhookClaim.ts": [

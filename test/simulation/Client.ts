@@ -16,7 +16,7 @@ const limits = [1, 5, 20, 29, 30, 31, 60, 120, 200, 200, 200]
 
 /** Acts until the calm phase begins. */
 export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node>) => {
-  const { acknowledged, dice, reads, recorder, scans } = world
+  const { acknowledged, dice, recorder, store } = world
   let tokens = 0
   const newCaller = (): Caller => ({
     principal: { sub: user, tokenId: `jti:${user}-${++tokens}`, issuedAt: null },
@@ -53,7 +53,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
 
   const created = Effect.fnUntraced(function*(uuid: TaskId, seconds: number, startedAt: number, isHooked: boolean) {
     if (acknowledged.has(uuid)) return
-    const task = yield* reads.get(uuid)
+    const task = yield* store.get(uuid)
     if (task._tag === "None") return yield* recorder.violated(`${uuid} was acknowledged and does not exist`)
     const { createdAt } = task.value
     if (createdAt / 1000 < startedAt - 1) yield* recorder.violated(`${uuid} is older than the request that made it`)
@@ -154,8 +154,8 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     for (const node of nodes()) if (node.faultedAt < revokedAt && !node.isFrozen) yield* checkRefused(node, old)
     yield* Effect.sleep(Duration.millis(world.sweepInterval))
     const isCalm = world.calmSince !== undefined && world.calmSince <= (yield* Clock.currentTimeMillis) - 5000
-    for (const { uuid } of isCalm ? yield* scans.revoked(undefined, 1000) : []) {
-      const run = Option.getOrUndefined(yield* reads.pendingRun(uuid))
+    for (const { uuid } of isCalm ? yield* store.revoked(undefined, 1000) : []) {
+      const run = Option.getOrUndefined(yield* store.pendingRun(uuid))
       if (run?.principal.tokenId === old.tokenId) yield* recorder.violated(`${uuid} goes on with a revoked token`)
     }
   })

@@ -11,8 +11,7 @@ import { ownFieldsOf } from "../../domain/TaskRequest.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { readCalls, toToolResults } from "../../domain/ToolCall.ts"
 import { Contexts } from "../../services/a2a/Contexts.ts"
-import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
-import type { IdempotencyClaim } from "../../services/store/tasks/TaskWrites.ts"
+import { type IdempotencyClaim, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { bytesOf, maxFiles } from "../facades/Base64Files.ts"
 import * as Continued from "../facades/Continued.ts"
@@ -82,7 +81,7 @@ const makeInputOf = Effect.gen(function*() {
 
 const makeCreate = Effect.gen(function*() {
   const tasks = yield* Tasks
-  const reads = yield* TaskReads
+  const reads = yield* TaskStore
   const contexts = yield* Contexts
   const models = yield* Models.make
   const { timeLimit } = yield* FacadeSettings

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Limits from "../../domain/Limits.ts"
 import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
-import type { IdempotencyClaim } from "../../services/store/tasks/TaskWrites.ts"
+import type { IdempotencyClaim } from "../../services/store/tasks/TaskStore.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
 
 const header = "Idempotency-Key"

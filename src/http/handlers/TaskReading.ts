@@ -13,7 +13,7 @@ import { TaskLinks } from "../../services/Extensions.ts"
 import { Memory } from "../../services/limits/Memory.ts"
 import { type Form, LiveReading, type Place } from "../../services/live/LiveReading.ts"
 import { RunQueue } from "../../services/store/queue/RunQueue.ts"
-import { type RecordedEvent, type TaskOutline, TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { type RecordedEvent, type TaskOutline, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
@@ -120,7 +120,7 @@ const makeRender = <A>(
   render: (task: Task, extras: { readonly [field: string]: Writable }, request: string | undefined) => A
 ) =>
   Effect.map(
-    Effect.all([TaskReads, TaskRequests, makeWaiting]),
+    Effect.all([TaskStore, TaskRequests, makeWaiting]),
     ([reads, requests, waitingOf]) =>
       Effect.fnUntraced(function*(
         task: Task,

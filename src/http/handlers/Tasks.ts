@@ -8,8 +8,7 @@ import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
-import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
-import type { IdempotencyClaim } from "../../services/store/tasks/TaskWrites.ts"
+import { type IdempotencyClaim, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
@@ -61,19 +60,19 @@ const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) => 
 
 /** Returns a function that reads a page of a user's tasks. */
 const makeList = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const waitingOf = yield* TaskReading.makeWaiting
   return Effect.fnUntraced(function*(sub: string, { included, searched, selections, ...wanted }: ListQuery) {
     const chosen = yield* selected(sub, selections)
     const isSearch = Object.values(searched).some((value) => value !== null)
-    const matching = isSearch ? yield* reads.search(sub, searched) : null
+    const matching = isSearch ? yield* store.search(sub, searched) : null
     const uuids = chosen === null ? matching : chosen.filter((uuid) => matching?.includes(uuid) ?? true)
-    const found = yield* reads.list({ sub, ...wanted, uuids })
+    const found = yield* store.list({ sub, ...wanted, uuids })
     const listed = found.tasks.map(({ uuid }) => uuid)
-    const metadata = included.has("metadata") ? yield* reads.metadata(sub, listed) : undefined
-    const excerpts = included.has("excerpt") ? yield* reads.excerpts(sub, listed) : undefined
-    const assistants = included.has("assistant") ? yield* reads.assistants(sub, listed) : undefined
-    const waiting = included.has("waiting_on") ? yield* waitingOf(yield* reads.heads(listed)) : undefined
+    const metadata = included.has("metadata") ? yield* store.metadata(sub, listed) : undefined
+    const excerpts = included.has("excerpt") ? yield* store.excerpts(sub, listed) : undefined
+    const assistants = included.has("assistant") ? yield* store.assistants(sub, listed) : undefined
+    const waiting = included.has("waiting_on") ? yield* waitingOf(yield* store.heads(listed)) : undefined
     return OpaqueJson.fromValue(TaskView.paginate(found.tasks, found.total, wanted, (uuid) => ({
       ...(metadata === undefined ? {} : TaskView.describeMetadata(metadata.get(uuid))),
       ...(excerpts === undefined ? {} : { excerpt: excerpts.get(uuid) ?? null }),

@@ -11,7 +11,7 @@ import { TaskStatus } from "../../domain/Task.ts"
 import { CreateTaskBody, FileItem, ownFieldsOf, runFieldsOf } from "../../domain/TaskRequest.ts"
 import { paginate } from "../../domain/TaskView.ts"
 import { PassedResult, toToolResults } from "../../domain/ToolCall.ts"
-import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import * as Models from "../facades/Models.ts"
 import { FacadeSettings } from "../facades/Settings.ts"
@@ -286,7 +286,7 @@ const listSchema = {
   required: ["tasks", "page", "last_page", "total"]
 }
 
-const makeListTasks = Effect.map(TaskReads, ({ list }) =>
+const makeListTasks = Effect.map(TaskStore, ({ list }) =>
   makeTool(
     ListTasks,
     {

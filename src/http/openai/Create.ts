@@ -6,7 +6,7 @@ import { now } from "../../domain/Timestamp.ts"
 import { readCalls } from "../../domain/ToolCall.ts"
 import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
 import { Memory } from "../../services/limits/Memory.ts"
-import { type TaskOutline, TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { type TaskOutline, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import * as Continued from "../facades/Continued.ts"
 import { isActive } from "../facades/Following.ts"
@@ -178,11 +178,11 @@ const makeCreate = Effect.gen(function*() {
 
 /** Finds the interrupted leg whose pending calls are exactly those that the outputs at the end of the input answer. */
 const makeFindAnswered = Effect.fnUntraced(function*(responses: Responses) {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   return Effect.fnUntraced(function*(caller: Caller, ids: ReadonlyArray<string>) {
     const wanted = new Set(ids)
     const { sub } = caller.principal
-    const { tasks: interrupted } = yield* reads.list({
+    const { tasks: interrupted } = yield* store.list({
       sub,
       statuses: ["interrupted"],
       page: 1,

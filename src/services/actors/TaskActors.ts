@@ -23,7 +23,7 @@ import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { maxBatch } from "../store/sql/Batcher.ts"
-import { type QueueEntry, TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { type QueueEntry, TaskStore } from "../store/tasks/TaskStore.ts"
 import * as Lateness from "../telemetry/Lateness.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
@@ -78,7 +78,7 @@ const maxExpiring = 2 * maxBatch
 const make = Effect.gen(function*() {
   const ownership = yield* TaskOwnership
   const changes = yield* Changes
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const stops = yield* CoreStops
   const busy = yield* CoreBusy
   const { acceptanceTimeout, stuckAfter, sweepInterval } = yield* Settings
@@ -89,9 +89,9 @@ const make = Effect.gen(function*() {
   const expiries = Lane.make(maxExpiring)
   /** Tasks whose row may be stored already, and which are about to begin. */
   const creating = new Map<TaskId, TaskHead | undefined>()
-  /** Since then this node knows every run of its tasks. */
+  /** This node has known every run of its tasks since this moment. */
   let ownedSince = yield* now
-  /** Since then events could be recorded. */
+  /** Events could be recorded from this moment on. */
   let recordedFrom = ownedSince
 
   const actors = new Map<TaskId, MutableActor>()
@@ -182,7 +182,7 @@ const make = Effect.gen(function*() {
   }
 
   const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
-    const outcome = yield* writes.commit(head.uuid, event, yield* now, { runId: head.runId })
+    const outcome = yield* store.commit(head.uuid, event, yield* now, { runId: head.runId })
     if (outcome._tag === "Applied") {
       noteLateness(head, event, yield* now)
       yield* stops.wake

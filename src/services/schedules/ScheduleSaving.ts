@@ -4,8 +4,7 @@ import type { Caller } from "../../domain/Principal.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
-import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
+import { type IdempotencyClaim, TaskStore } from "../store/tasks/TaskStore.ts"
 import { type Definition, type Schedule, ScheduleId } from "./Schedule.ts"
 import { type Changes, type Draft, makeDefining, makeIsSame } from "./ScheduleDrafts.ts"
 import * as Errors from "./ScheduleErrors.ts"
@@ -57,7 +56,7 @@ export const makeSaving = Effect.gen(function*() {
   const { changed, newSchedule } = yield* makeDefining
   const isSame = yield* makeIsSame
   const store = yield* SchedulesStore
-  const reads = yield* TaskReads
+  const reads = yield* TaskStore
   const wake = yield* ScheduleWake
   const { change } = yield* makeChange
 

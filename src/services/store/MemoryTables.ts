@@ -14,8 +14,7 @@ import {
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { DeliveryAttempt, DeliveryKey } from "../../domain/Webhook.ts"
 import type { AssistantLimit } from "./queue/RunQueue.ts"
-import type { Claimed, RecordedEvent } from "./tasks/TaskReads.ts"
-import type { NewTask } from "./tasks/TaskWrites.ts"
+import type { Claimed, NewTask, RecordedEvent } from "./tasks/TaskStore.ts"
 
 type Mutable<A> = { -readonly [Field in keyof A]: A[Field] }
 
@@ -79,12 +78,12 @@ export class MemoryTables extends Context.Service<MemoryTables, {
   readonly stops: Map<RunId, StopRow>
   /** Idempotency keys, by `claimKey`. */
   readonly claims: Map<string, Claimed & { readonly expiresAt: Timestamp }>
-  /** By `deliveryId`. */
+  /** Deliveries, by `deliveryId`. */
   readonly deliveries: Map<string, DeliveryRow>
   /** Origins whose last attempt had a response, and when. */
   readonly provenOrigins: Map<string, Timestamp>
   readonly waiting: Map<TaskId, WaitingRow>
-  /** By the id of the assistant. */
+  /** Limits, by the id of the assistant. */
   readonly assistantLimits: Map<number, AssistantLimit>
   /** The ticket that was served last. */
   readonly tickets: { last: number }

@@ -2,12 +2,11 @@
 import { Effect, Option } from "effect"
 import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
-import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
+import { type IdempotencyClaim, TaskStore } from "../store/tasks/TaskStore.ts"
 
 /** Returns a function that returns whether the key was claimed by the same request; it fails when another request claimed it. */
 export const make = Effect.map(
-  TaskReads,
+  TaskStore,
   (reads) =>
     Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
       if (claim === undefined) return false

@@ -8,8 +8,7 @@ import { now } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { Changes } from "../signals/Changes.ts"
-import { TaskRetention } from "../store/tasks/TaskRetention.ts"
-import { type IdempotencyClaim, TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { type IdempotencyClaim, TaskStore } from "../store/tasks/TaskStore.ts"
 import * as Replays from "./Replays.ts"
 
 export interface TaskEnds {
@@ -35,8 +34,7 @@ export interface TaskEnds {
 const { Canceled, Withdrawn } = TaskEvent.cases
 
 export const make = Effect.gen(function*() {
-  const writes = yield* TaskWrites
-  const retention = yield* TaskRetention
+  const store = yield* TaskStore
   const changes = yield* Changes
   const actors = yield* TaskActors
   const stops = yield* CoreStops
@@ -56,7 +54,7 @@ export const make = Effect.gen(function*() {
         ? Canceled.make({ reason, actor })
         : Withdrawn.make({ reason: reason ?? Failure.withdrawn, actor })
       // Without a fence: a run that has begun in the meantime is withdrawn too.
-      const outcome = yield* writes.commit(head.uuid, event, yield* now, undefined, made)
+      const outcome = yield* store.commit(head.uuid, event, yield* now, undefined, made)
       if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
       head = outcome.head
       if (outcome._tag === "Applied") {
@@ -71,7 +69,7 @@ export const make = Effect.gen(function*() {
 
   const deleteEnded: TaskEnds["delete"] = Effect.fnUntraced(function*({ status, uuid }) {
     if (!isTerminal(status)) return yield* new TaskNotEnded({ status })
-    if (!(yield* retention.deleteTask(uuid))) return yield* new TaskNotFound({})
+    if (!(yield* store.deleteTask(uuid))) return yield* new TaskNotFound({})
     yield* changes.publish(uuid)
   }, Effect.uninterruptible)
 

@@ -39,8 +39,13 @@ import type { Handed, Taken } from "../live/LivePeers.ts"
 import { LiveTexts } from "../live/LiveTexts.ts"
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
-import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
-import { type IdempotencyClaim, type NewTask, type QueueEntry, TaskWrites } from "../store/tasks/TaskWrites.ts"
+import {
+  type IdempotencyClaim,
+  type NewTask,
+  type QueueEntry,
+  type TaskOutline,
+  TaskStore
+} from "../store/tasks/TaskStore.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
 import * as Replays from "./Replays.ts"
@@ -113,7 +118,7 @@ export class Tasks extends Context.Service<
 export interface Reported {
   readonly status: TaskStatus
   readonly applied: boolean
-  /** Of a core that counts appends: the index that is expected; null if it is not known. */
+  /** The index that is expected of a core that counts appends; null if it is not known. */
   readonly next?: number | null
 }
 
@@ -170,13 +175,12 @@ const mismatches = (calls: ReadonlyArray<PassedCall>, results: ToolResults) => {
 }
 
 const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const actors = yield* TaskActors
   const secrets = yield* Secrets
   const settings = yield* Settings
   const ownership = yield* TaskOwnership
   const random = yield* SecureRandom.SecureRandom
-  const reads = yield* TaskReads
   const limits = yield* CreateLimits
 
   const refusalOf = (sub: string) => {
@@ -218,7 +222,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
         ? null
         : yield* secrets.seal("callback-secret", Redacted.make(callbackSecret))
     }
-    const insert = writes.create(task, settings.maxActiveTasks, claim, entry)
+    const insert = store.create(task, settings.maxActiveTasks, claim, entry)
     const begin = (room: Room | null) =>
       Effect.suspend(() => actors.begin(headOf(task, room), runOf(task, body.whole ?? body.request, caller)))
     // A client that disconnects must not leave a created task without an actor until the next sweep.
@@ -230,7 +234,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
 
   /** A request that was carried out before is answered again. */
   const refuseUnlessDone = Effect.fnUntraced(function*(refusal: CreateRefused, sub: string, claim?: IdempotencyClaim) {
-    const claimed = claim === undefined ? Option.none() : yield* reads.claimed(sub, claim.key, yield* now)
+    const claimed = claim === undefined ? Option.none() : yield* store.claimed(sub, claim.key, yield* now)
     if (Option.isNone(claimed)) return yield* refusal
   })
 
@@ -248,7 +252,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
 })
 
 const makeReads = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
 
   const makeGet = <A extends Task>(read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
     Effect.fnUntraced(function*(principal: Principal, uuid: string) {
@@ -260,19 +264,19 @@ const makeReads = Effect.gen(function*() {
     })
 
   const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
-    const [head] = Schema.is(TaskId)(uuid) ? yield* reads.heads([uuid]) : []
+    const [head] = Schema.is(TaskId)(uuid) ? yield* store.heads([uuid]) : []
     if (head === undefined) return yield* new TaskNotFound({})
     if (head.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
     return head
   })
 
-  return { get: makeGet(reads.get), getOutline: makeGet(reads.outline), getHead }
+  return { get: makeGet(store.get), getOutline: makeGet(store.outline), getHead }
 })
 
 /** Changes of interrupted tasks, each once per idempotency key. */
 const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
   const isReplayed = yield* Replays.make
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const actors = yield* TaskActors
   const stops = yield* CoreStops
   const busy = yield* CoreBusy
@@ -287,7 +291,7 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
       const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
       const at = yield* now
       const waits = event._tag === "ToolResultsSubmitted" && busy.resumedWaits(at)
-      const outcome = yield* writes.commit(task.uuid, event, at, { runId: task.runId }, made, waits)
+      const outcome = yield* store.commit(task.uuid, event, at, { runId: task.runId }, made, waits)
       if (outcome._tag === "Applied") return outcome.head
       // The same request may have been committed on another connection.
       if (yield* isReplayed(task.sub, claim)) return undefined
@@ -327,7 +331,7 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal, actor?: string) {
-    const canceled = yield* writes.cancelInterrupted(principal.sub, yield* now, actor)
+    const canceled = yield* store.cancelInterrupted(principal.sub, yield* now, actor)
     yield* Effect.forEach(canceled, actors.wake, { discard: true })
     if (canceled.length > 0) yield* stops.wake
     return canceled.map(({ uuid }) => uuid)
@@ -340,7 +344,7 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
 const repeatable: ReadonlySet<TaskEventTag> = new Set(["Accepted", "Progressed"])
 
 const makeReport = Effect.gen(function*() {
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const actors = yield* TaskActors
   const live = yield* LiveTexts
 
@@ -351,7 +355,7 @@ const makeReport = Effect.gen(function*() {
   ) {
     // The last event of a run repeats only itself: a core that begins a run again may reuse its ids.
     const coreEventId = `${runId}/${repeatable.has(event._tag) ? "" : event._tag}/${event_id}`
-    const outcome = yield* writes.commit(task_id, event, yield* now, { runId, coreEventId, recordsAcceptance })
+    const outcome = yield* store.commit(task_id, event, yield* now, { runId, coreEventId, recordsAcceptance })
     if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
     if (outcome._tag === "Revoked") {
       const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))

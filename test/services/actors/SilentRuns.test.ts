@@ -8,7 +8,7 @@ import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import { now, plus } from "../../../src/domain/Timestamp.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
 import type { Run } from "../../../src/services/core/CoreClient.ts"
-import { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import { commit, stored } from "../../kit/StoredTasks.ts"
 import {
@@ -40,7 +40,7 @@ const sign = ({ run, tasks }: Started) => reportTo(tasks, { ...envelope(run), ty
 /** A test with a task that is processing, whose core declares 60 s. */
 const declared = <E>(
   script: Partial<CoreScript>,
-  body: (core: Core, started: Started) => Effect.Effect<void, E, Tasks | TaskWrites>
+  body: (core: Core, started: Started) => Effect.Effect<void, E, Tasks | TaskStore>
 ) =>
   withCore(
     { onStart: accepts, silence: 60, sweepInterval: Duration.seconds(1), ...script },
@@ -161,12 +161,12 @@ describe("a run that lives", () => {
   it.effect("is not handed over again when another node has heard of it", () =>
     declared({}, (core, { run }) =>
       Effect.gen(function*() {
-        const writes = yield* TaskWrites
+        const store = yield* TaskStore
         for (let minute = 0; minute < 10; minute++) {
           yield* TestClock.adjust("50 seconds")
           // The commit alone, as another node makes it.
           const fence = { runId: run.runId, coreEventId: `sign ${minute}` }
-          yield* writes.commit(run.taskId, { _tag: "Accepted" }, yield* now, fence)
+          yield* store.commit(run.taskId, { _tag: "Accepted" }, yield* now, fence)
         }
         assert.deepStrictEqual(yield* received(core), [])
         yield* TestClock.adjust("63 seconds")
@@ -225,7 +225,7 @@ describe("a run that lives", () => {
     let isAway = false
     const away = Effect.fail(new StoreUnavailable({ cause: "away" }))
     return declared({
-      withScans: (scans) => ({ ...scans, overdue: (...call) => isAway ? away : scans.overdue(...call) })
+      withStore: (scans) => ({ ...scans, overdue: (...call) => isAway ? away : scans.overdue(...call) })
     }, (core, started) =>
       Effect.gen(function*() {
         yield* TestClock.adjust("50 seconds")

@@ -11,7 +11,7 @@ import {
   ScheduleId
 } from "../../../src/services/schedules/Schedule.ts"
 import { type Attempted, type FiringClaim, SchedulesStore } from "../../../src/services/schedules/SchedulesStore.ts"
-import type { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
+import type { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { commit, stored, uuid } from "../../kit/StoredTasks.ts"
 
 const lease = Duration.seconds(10)
@@ -83,7 +83,7 @@ const fired = Effect.fnUntraced(function*(schedule: Schedule, moment: Timestamp,
   return claimed
 })
 
-type ScheduleTests = Vitest.MethodsNonLive<SchedulesStore | TaskWrites | SecureRandom.SecureRandom>
+type ScheduleTests = Vitest.MethodsNonLive<SchedulesStore | TaskStore | SecureRandom.SecureRandom>
 
 const definitions = (it: ScheduleTests) => {
   it.effect("returns schedules as they were saved, by id, by key and by state, newest first", () =>

@@ -6,7 +6,7 @@ import type { TaskHead } from "../../../src/domain/Task.ts"
 import { Memory } from "../../../src/services/limits/Memory.ts"
 import { Changes } from "../../../src/services/signals/Changes.ts"
 import * as RevocationRepositoryMemory from "../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
-import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import * as TaskStoreMemory from "../../../src/services/store/tasks/TaskStoreMemory.ts"
 import { TaskWatch } from "../../../src/services/tasks/TaskWatch.ts"
 import { Turns } from "../../../src/services/tasks/Turns.ts"
@@ -27,14 +27,14 @@ layer(
 )("a wait for a change", (it) => {
   it.effect("ends with a change of this node, but not with one that its caller knew when it is published late", () =>
     Effect.gen(function*() {
-      const reads = yield* TaskReads
+      const store = yield* TaskStore
       const watch = yield* TaskWatch
       const { publish, receive } = yield* Changes
       const { uuid } = yield* stored()
       yield* commit(uuid, "Accepted")
-      const [accepted] = yield* reads.heads([uuid])
+      const [accepted] = yield* store.heads([uuid])
       yield* commit(uuid, "Progressed")
-      const [known] = yield* reads.heads([uuid])
+      const [known] = yield* store.heads([uuid])
       const isNew = ({ handOvers, revision }: TaskHead) =>
         revision !== known!.revision || handOvers !== known!.handOvers
       const waiting = yield* Effect.forkChild(watch.until(known!, isNew, Duration.seconds(30)))

@@ -21,7 +21,7 @@ import { ScheduleWake } from "../../../src/services/schedules/ScheduleWake.ts"
 import { TaskBodies } from "../../../src/services/schedules/TaskBodies.ts"
 import { Settings } from "../../../src/services/settings/Settings.ts"
 import { MemoryTables } from "../../../src/services/store/MemoryTables.ts"
-import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import { Secrets } from "../../../src/services/tokens/Secrets.ts"
 import { TokenRevocations } from "../../../src/services/tokens/TokenRevocations.ts"
@@ -131,8 +131,8 @@ const nodeLayer = (world: World, died: Deferred.Deferred<void>) => {
     })
   )
   const layerReads = Layer.succeed(
-    TaskReads,
-    partly<TaskReads["Service"]>({
+    TaskStore,
+    partly<TaskStore["Service"]>({
       claimed: (_, key) =>
         Effect.sync(() =>
           Option.map(Option.fromUndefinedOr(tasks.byKey.get(key)), (taskId) => ({ taskId, fingerprint: "" }))

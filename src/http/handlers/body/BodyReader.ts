@@ -12,7 +12,7 @@ import * as Limits from "../../../domain/Limits.ts"
 import type { FairPermits } from "../../../services/limits/FairPermits.ts"
 import { Memory } from "../../../services/limits/Memory.ts"
 import { PassedBytes } from "../../../services/limits/PassedBytes.ts"
-import type { IdempotencyClaim } from "../../../services/store/tasks/TaskWrites.ts"
+import type { IdempotencyClaim } from "../../../services/store/tasks/TaskStore.ts"
 import { Timeouts } from "../../../services/timing/Intervals.ts"
 import {
   invalid,

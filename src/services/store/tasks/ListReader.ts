@@ -8,7 +8,7 @@ import * as FairPermits from "../../limits/FairPermits.ts"
 import { make as makeQueries } from "../sql/Queries.ts"
 import * as ListStatement from "./ListStatement.ts"
 import { type Mark, type Matches, step } from "./ListStatement.ts"
-import type { TaskFilter, TaskPage } from "./TaskReads.ts"
+import type { TaskFilter, TaskPage } from "./TaskStore.ts"
 
 /** Lists that are read at a time, fairly between users. */
 const permits = { total: 4, perHolder: 1 }
@@ -17,7 +17,7 @@ const longPermits = { permits: 1 }
 
 const keptLists = 200
 const keptFor = Duration.seconds(30)
-/** Of a list with few matches among many tasks: its changes are seen soon, and parallel requests share its count. */
+/** The same of a list with few matches among many tasks: its changes are seen soon, and parallel requests share its count. */
 const fewKeptFor = Duration.seconds(1)
 
 /** After every key. */

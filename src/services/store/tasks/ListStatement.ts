@@ -7,7 +7,7 @@ import { activeStatuses, TaskSummary } from "../../../domain/Task.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
 import { micros, moment, query } from "../sql/Queries.ts"
 import { notEnded, summaryColumns } from "./TaskColumns.ts"
-import type { TaskFilter } from "./TaskReads.ts"
+import type { TaskFilter } from "./TaskStore.ts"
 
 /** Tasks that the first statement examines, and matches between two marks. */
 export const step = 10_000

@@ -1,4 +1,5 @@
-import { Effect, Layer, Result } from "effect"
+/** Changes of tasks in memory. */
+import { Effect, Result } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
 import {
   isTerminal,
@@ -25,9 +26,10 @@ import {
   type IdempotencyClaim,
   type NewTask,
   noQueue,
+  partOf,
   type QueueEntry,
-  TaskWrites
-} from "./TaskWrites.ts"
+  type TaskStore
+} from "./TaskStore.ts"
 
 type Tables = MemoryTables["Service"]
 
@@ -171,68 +173,65 @@ const refusalOf = (row: TaskRow, event: TaskEvent, fence: Fence | undefined, isR
   return isRevoked ? "Revoked" : undefined
 }
 
-export const layer = Layer.effect(
-  TaskWrites,
-  Effect.gen(function*() {
-    const tables = yield* MemoryTables
-    const revocations = yield* RevocationRepository
-    const { publish, webhooks } = yield* Changes
+export const make = Effect.gen(function*() {
+  const tables = yield* MemoryTables
+  const revocations = yield* RevocationRepository
+  const { publish, webhooks } = yield* Changes
 
-    const applyTo = (...[row, event, at, options]: ApplyArguments) => {
-      if (apply(tables, row, event, at, options)) webhooks.due(at)
-      const head = headOf(row)
-      return Effect.as(publish(head.uuid, head), head)
-    }
+  const applyTo = (...[row, event, at, options]: ApplyArguments) => {
+    if (apply(tables, row, event, at, options)) webhooks.due(at)
+    const head = headOf(row)
+    return Effect.as(publish(head.uuid, head), head)
+  }
 
-    const commit: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim, waits) {
-      const row = tables.tasks.get(uuid)
-      if (row === undefined) return { _tag: "Unknown" } satisfies Commit
-      const needsToken = needsValidToken(event._tag) || fence?.recordsAcceptance === true
-      const isRevoked = needsToken && (yield* revocations.isRevoked(row.principal))
-      const accepted = fence?.recordsAcceptance === true && row.status === "pending"
-        ? yield* commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId: fence.runId })
-        : undefined
-      const refusal = refusalOf(row, event, fence, isRevoked)
-      if (refusal === "NoEffect" && fence?.coreEventId !== undefined) noteLife(row, fence.runId, at)
-      if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
-      if (claim !== undefined) {
-        if (claimOf(tables, claim.sub, claim.key, at) !== undefined) {
-          return { _tag: "NoEffect", head: headOf(row) } satisfies Commit
-        }
-        storeClaim(tables, claim.sub, claim, uuid, at)
+  const commit: TaskStore["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim, waits) {
+    const row = tables.tasks.get(uuid)
+    if (row === undefined) return { _tag: "Unknown" } satisfies Commit
+    const needsToken = needsValidToken(event._tag) || fence?.recordsAcceptance === true
+    const isRevoked = needsToken && (yield* revocations.isRevoked(row.principal))
+    const accepted = fence?.recordsAcceptance === true && row.status === "pending"
+      ? yield* commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId: fence.runId })
+      : undefined
+    const refusal = refusalOf(row, event, fence, isRevoked)
+    if (refusal === "NoEffect" && fence?.coreEventId !== undefined) noteLife(row, fence.runId, at)
+    if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
+    if (claim !== undefined) {
+      if (claimOf(tables, claim.sub, claim.key, at) !== undefined) {
+        return { _tag: "NoEffect", head: headOf(row) } satisfies Commit
       }
-      const head = yield* applyTo(row, event, at, { coreEventId: fence?.coreEventId, waits })
-      return { _tag: "Applied", head, recordedAcceptance: accepted?._tag === "Applied" } satisfies Commit
-    })
-
-    return TaskWrites.of({
-      create: (task, maxActive, claim, entry = noQueue) => create(tables, task, maxActive, claim, entry),
-
-      commit,
-
-      cancelInterrupted: (sub, at) =>
-        Effect.suspend(() =>
-          Effect.forEach(
-            [...tables.tasks.values()].filter(({ status, task }) =>
-              status === "interrupted" && task.principal.sub === sub
-            ),
-            (row) => applyTo(row, { _tag: "Canceled", reason: null }, at)
-          )
-        ),
-
-      claimSilent: (runs) => Effect.sync(() => runs.flatMap((run) => claimSilent(tables, run))),
-
-      startAcceptance: (uuid, runId, deadline) =>
-        Effect.sync(() => {
-          const row = tables.tasks.get(uuid)
-          if (row === undefined) return undefined
-          const isFirst = row.status === "pending" && row.runId === runId && row.room !== "waiting"
-          if (isFirst && row.acceptanceDeadline === null) {
-            row.acceptanceDeadline = deadline
-            row.queueRevision++
-          }
-          return headOf(row)
-        })
-    })
+      storeClaim(tables, claim.sub, claim, uuid, at)
+    }
+    const head = yield* applyTo(row, event, at, { coreEventId: fence?.coreEventId, waits })
+    return { _tag: "Applied", head, recordedAcceptance: accepted?._tag === "Applied" } satisfies Commit
   })
-)
+
+  return partOf({
+    create: (task, maxActive, claim, entry = noQueue) => create(tables, task, maxActive, claim, entry),
+
+    commit,
+
+    cancelInterrupted: (sub, at) =>
+      Effect.suspend(() =>
+        Effect.forEach(
+          [...tables.tasks.values()].filter(({ status, task }) =>
+            status === "interrupted" && task.principal.sub === sub
+          ),
+          (row) => applyTo(row, { _tag: "Canceled", reason: null }, at)
+        )
+      ),
+
+    claimSilent: (runs) => Effect.sync(() => runs.flatMap((run) => claimSilent(tables, run))),
+
+    startAcceptance: (uuid, runId, deadline) =>
+      Effect.sync(() => {
+        const row = tables.tasks.get(uuid)
+        if (row === undefined) return undefined
+        const isFirst = row.status === "pending" && row.runId === runId && row.room !== "waiting"
+        if (isFirst && row.acceptanceDeadline === null) {
+          row.acceptanceDeadline = deadline
+          row.queueRevision++
+        }
+        return headOf(row)
+      })
+  })
+})
