@@ -51,11 +51,10 @@ layer(layerSql)(
         }
       }))
 
-    it.effect("long texts of a task keep their bytes, wherever they are cut", () =>
+    it.effect("long texts of a task keep their bytes", () =>
       Effect.gen(function*() {
         const writes = yield* TaskStore
         const reads = yield* TaskStore
-        /** Characters of three bytes, which no piece has a whole number of. */
         const long = (name: string) => fromText(JSON.stringify([name, "€".repeat(900_000)]))
         const task = yield* stored({ request: long("request") })
         const pending = Option.getOrThrow(yield* reads.pendingRun(task.uuid))

@@ -3,7 +3,6 @@ import { PgTypes } from "@effect/sql-pg"
 import { Array as Arr, Effect, Predicate, Result, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
-import { monotonicMillis } from "../../../domain/Timestamp.ts"
 
 /** SQLSTATEs of a server that shuts down, starts up, is read-only, is short of disk, memory or connections, or lacks the database. */
 const isServerState = (cause: unknown) =>
@@ -75,40 +74,6 @@ export const micros = (expression: string) => `(extract(epoch FROM ${expression}
 /** The text of a bound UTF-8. */
 export const fromUtf8 = (bound: string) => `convert_from(${bound}, 'UTF8')`
 
-/** Bytes of a long text that are sent together at first: the driver copies what it sends three times in one turn of the event loop. */
-const pieceBytes = 1024 * 1024
-/** Milliseconds for a piece after which the next one is twice as long: a piece costs a distant database a round trip. */
-const slowPiece = 100
-/** A longer piece was worth it if as many times more bytes a second were sent. It is not where the bandwidth is what limits. */
-const gain = 1.5
-
-/** UTF-8 of long texts by the name of their parameter, which is null. They are sent in pieces, as settings of the statement's transaction. */
-export type LongTexts = Readonly<Record<string, Uint8Array>>
-
-export const isLong = (value: unknown): value is Uint8Array => value instanceof Uint8Array && value.length > pieceBytes
-
-const settingOf = (name: string) => `task_text.${name}`
-
-/** The SQL of a long text; null if none was sent. */
-export const joined = (name: string) =>
-  `(SELECT string_agg(current_setting('${settingOf(name)}_' || piece), '' ORDER BY piece)
-    FROM generate_series(1, nullif(current_setting('${settingOf(name)}', true), '')::int) AS piece)`
-
-/**
- * A row source of a statement with long texts: from then on Postgres waits 4 s for the COMMIT. Other statements wait for its locks for
- * 5 s, so that they succeed when its node stalls. Set before, it would also limit the time that the statement takes to arrive.
- */
-export const commitsSoon = "set_config('idle_in_transaction_session_timeout', '4000', true)"
-
-const isInsideCharacter = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
-
-/** The first bytes of a text: `most` at most, and whole characters. */
-const pieceOf = (bytes: Uint8Array, most: number) => {
-  let end = Math.min(most, bytes.length)
-  while (end > 1 && isInsideCharacter(bytes[end])) end--
-  return bytes.subarray(0, end)
-}
-
 /** UTF-8 of a text, which spares the driver the conversion of a large one. */
 export const utf8 = (text: string) => `convert_to(${text}, 'UTF8')`
 
@@ -126,36 +91,8 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const rows = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>
     Effect.map(run(text, values), decode)
 
-  const send = Effect.fnUntraced(function*(name: string, bytes: Uint8Array) {
-    const setting = settingOf(name)
-    let pieces = 0
-    let size = pieceBytes
-    let bytesPerMilli = 0
-    for (let sent = 0; sent < bytes.length;) {
-      const piece = pieceOf(bytes.subarray(sent), size)
-      const begun = yield* monotonicMillis
-      yield* sql.unsafe(`SELECT set_config($1, ${fromUtf8("$2")}, true) IS NULL`, [`${setting}_${++pieces}`, piece])
-      const took = (yield* monotonicMillis) - begun
-      if (took > slowPiece && piece.length / took > gain * bytesPerMilli) size *= 2
-      bytesPerMilli = piece.length / took
-      sent += piece.length
-    }
-    yield* sql.unsafe(`SELECT set_config($1, $2, true)`, [setting, String(pieces)])
-  })
-  const rowsAfter = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>, texts: LongTexts) =>
-    Effect.forEach(Object.entries(texts), ([name, bytes]) => send(name, bytes), { discard: true }).pipe(
-      Effect.andThen(sql.unsafe(text, values)),
-      sql.withTransaction,
-      // The ROLLBACK of a lost connection fails as a defect.
-      Effect.catchDefect((defect) => SqlError.isSqlError(defect) ? Effect.fail(defect) : Effect.die(defect)),
-      failWhenUnavailable,
-      Effect.map(decode)
-    )
-
   return {
-    /** Runs a statement that may have long texts. */
-    rows: <Row>(query: Query<Row>, values: ReadonlyArray<unknown>, texts: LongTexts = {}) =>
-      Object.keys(texts).length === 0 ? rows(query, values) : rowsAfter(query, values, texts),
+    rows,
     /** On a connection that no other statement shares meanwhile, for one that may take long. */
     alone: <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>
       Effect.map(

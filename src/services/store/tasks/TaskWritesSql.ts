@@ -187,7 +187,7 @@ export const make = Effect.gen(function*() {
   const insert = yield* Batcher.make({
     run: (creates: ReadonlyArray<Create>) => {
       const query = createTasks(creates.some(isLarge))
-      return rows(query, query.bind(creates), query.longTexts(creates))
+      return rows(query, query.bind(creates))
     },
     // `create_tasks` locks the user, and counts once for rows of a user that follow one another.
     lockOf: ({ task }) => task.principal.sub,
@@ -207,7 +207,7 @@ export const make = Effect.gen(function*() {
   const write = yield* Batcher.make<Event, Commit>({
     run: Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
       const query = commitTasks(events.some(isLarge))
-      const outcomes = yield* rows(query, query.bind(events), query.longTexts(events))
+      const outcomes = yield* rows(query, query.bind(events))
       return yield* Effect.forEach(outcomes, (row, index): Effect.Effect<Commit> => {
         if (row.outcome === "Unknown") return Effect.succeed({ _tag: "Unknown" })
         const { hasCallback, outcome, recordedAcceptance, ...head } = row
