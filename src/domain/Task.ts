@@ -169,7 +169,7 @@ export const TaskSummary = Schema.Struct({
 })
 export interface TaskSummary extends Schema.Schema.Type<typeof TaskSummary> {}
 
-/** Of the current run: `waiting` in the queue, or `held` when it counts for a limit or was admitted. */
+/** The place of the current run: `waiting` in the queue, or `held` when it counts for a limit or was admitted. */
 export const Room = Schema.Literals(["waiting", "held"])
 export type Room = typeof Room.Type
 

@@ -54,7 +54,7 @@ const Line = Schema.Struct({
 })
 export type Line = typeof Line.Type
 
-/** Who acts, and by which way: `api`, `console` or `cli`. */
+/** The actor, and its way: `api`, `console` or `cli`. */
 export interface Actor {
   readonly name: string
   readonly via: string

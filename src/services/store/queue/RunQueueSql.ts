@@ -19,7 +19,7 @@ const AssistantRow = Schema.Struct({
   oldestWaitingSince: Schema.NullOr(Timestamp)
 })
 
-/** Of all assistants, or of one. */
+/** The queues of all assistants, or of one. */
 const assistantsOf = (condition: string) =>
   `SELECT assistant_id::float8 AS "assistantId", runs, coalesce(is_paused, false) AS "isPaused",
     coalesce(running, 0)::int AS running, coalesce(waiting, 0)::int AS waiting, ${

@@ -40,7 +40,7 @@ const Row = Schema.Struct({
 
 const intOf = (number: number) => hidden(`$${number}::int`)
 
-/** What every claim binds by `bind`. */
+/** The parameters of every claim, see `bind`. */
 export const bound = {
   at: moment("$1"),
   lostBefore: hidden(moment("$2")),
