@@ -35,7 +35,7 @@ const create = Effect.fnUntraced(function*(count: number) {
     Array.from({ length: count }),
     () => makeTask({ callbackUrl: "https://client.example/" })
   )
-  yield* Effect.forEach(tasks, (task) => store.create(task, 5, { key: "key", fingerprint: "print" }), atOnce)
+  yield* Effect.forEach(tasks, (task) => store.create(task, 5, { value: "key", fingerprint: "print" }), atOnce)
   return tasks
 })
 

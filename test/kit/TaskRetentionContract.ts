@@ -88,7 +88,7 @@ export const contract = (it: StoreTests) => {
       assert.strictEqual((yield* commit(uuid, "Completed"))._tag, "Unknown")
       assert.lengthOf(yield* webhooks.ofTask(neighbor.uuid), 2)
 
-      const key = { key: "deleted", fingerprint: "create" }
+      const key = { value: "deleted", fingerprint: "create" }
       const task = yield* makeTask()
       yield* store.create(task, 5, key)
       yield* commit(task.uuid, "Completed")

@@ -251,32 +251,32 @@ export const contract = (it: StoreTests) => {
       assert.strictEqual(outcomes.filter(({ _tag }) => _tag === "Applied").length, 1)
     }))
 
-  const claim = { key: "key-1", fingerprint: "print-1" }
+  const key = { value: "key-1", fingerprint: "print-1" }
 
   it.effect("replays a repeated create even at the limit, and rejects another create with the same key", () =>
     Effect.gen(function*() {
       const store = yield* TaskStore
       const { principal } = yield* makeTask()
-      const create = Effect.fnUntraced(function*(given: { key: string; fingerprint: string }, at?: Timestamp) {
+      const create = Effect.fnUntraced(function*(given: { value: string; fingerprint: string }, at?: Timestamp) {
         const task = yield* makeTask({ principal, ...(at === undefined ? {} : { createdAt: at }) })
         return yield* Effect.result(store.create(task, 1, given))
       })
-      const outcomes = yield* Effect.forEach([1, 2, 3, 4], () => create(claim), { concurrency: "unbounded" })
+      const outcomes = yield* Effect.forEach([1, 2, 3, 4], () => create(key), { concurrency: "unbounded" })
       const made = outcomes.map((outcome) => Result.getOrThrow(outcome))
       assert.strictEqual(made.filter(({ isReplay }) => !isReplay).length, 1)
       assert.strictEqual(new Set(made.map(({ taskId }) => taskId)).size, 1)
-      const failureOf = Effect.fnUntraced(function*(given: typeof claim) {
+      const failureOf = Effect.fnUntraced(function*(given: typeof key) {
         return Result.match(yield* create(given), { onFailure: ({ _tag }) => _tag, onSuccess: () => "" })
       })
-      assert.strictEqual(yield* failureOf({ ...claim, fingerprint: "other" }), "IdempotencyKeyReused")
-      assert.strictEqual(yield* failureOf({ ...claim, key: "other" }), "TooManyActiveTasks")
-      assert.isTrue(Option.isNone(yield* store.claimed(principal.sub, "other", yield* now)))
+      assert.strictEqual(yield* failureOf({ ...key, fingerprint: "other" }), "IdempotencyKeyReused")
+      assert.strictEqual(yield* failureOf({ ...key, value: "other" }), "TooManyActiveTasks")
+      assert.isTrue(Option.isNone(yield* store.usedKey(principal.sub, "other", yield* now)))
 
       yield* commit(made[0]!.taskId, "Failed")
-      // The claim expires between two creates that share a statement.
+      // The key expires between two creates that share a statement.
       const at = yield* now
       const [before, after] = yield* Effect.all(
-        [create(claim, plus(at, "23 hours")), create(claim, plus(at, "25 hours"))],
+        [create(key, plus(at, "23 hours")), create(key, plus(at, "25 hours"))],
         { concurrency: "unbounded" }
       )
       assert.deepStrictEqual(Result.getOrThrow(before), { isReplay: true, room: null, taskId: made[0]!.taskId })
@@ -290,7 +290,7 @@ export const contract = (it: StoreTests) => {
     Effect.gen(function*() {
       const store = yield* TaskStore
       const ended = yield* makeTask()
-      const create = Effect.fnUntraced(function*(given?: typeof claim) {
+      const create = Effect.fnUntraced(function*(given?: typeof key) {
         const task = yield* makeTask({ principal: ended.principal })
         return yield* store.create(task, 1, given).pipe(
           Effect.match({
@@ -299,10 +299,10 @@ export const contract = (it: StoreTests) => {
           })
         )
       })
-      yield* store.create(ended, 1, claim)
+      yield* store.create(ended, 1, key)
       yield* commit(ended.uuid, "Failed")
       // They share a statement.
-      const outcomes = yield* Effect.all([create(), create(claim), create()], { concurrency: "unbounded" })
+      const outcomes = yield* Effect.all([create(), create(key), create()], { concurrency: "unbounded" })
       assert.deepStrictEqual(outcomes, ["created", "replayed", "TooManyActiveTasks"])
     }))
 
@@ -317,21 +317,21 @@ export const contract = (it: StoreTests) => {
         const cancels = tasks.map(({ runId, uuid }, index) =>
           Effect.gen(function*() {
             const event = yield* eventOf("Canceled")
-            const given = { key, fingerprint: String(index), sub: principal.sub }
+            const given = { value: key, fingerprint: String(index), sub: principal.sub }
             const outcome = yield* store.commit(uuid, event, yield* now, { runId }, given)
             return outcome._tag === "Applied" ? uuid : undefined
           })
         )
         const task = yield* makeTask({ principal })
-        const create = Effect.match(store.create(task, 1000, { key, fingerprint: "create" }), {
+        const create = Effect.match(store.create(task, 1000, { value: key, fingerprint: "create" }), {
           onFailure: () => undefined,
           onSuccess: ({ taskId }) => taskId
         })
         const done = yield* Effect.all(withCreate ? [create, ...cancels] : cancels, { concurrency: "unbounded" })
         const changed = done.filter((uuid) => uuid !== undefined)
         assert.lengthOf(changed, 1)
-        const claimed = yield* store.claimed(principal.sub, key, yield* now)
-        assert.strictEqual(Option.getOrUndefined(claimed)?.taskId, changed[0])
+        const used = yield* store.usedKey(principal.sub, key, yield* now)
+        assert.strictEqual(Option.getOrUndefined(used)?.taskId, changed[0])
         const left = yield* store.heads(tasks.map(({ uuid }) => uuid))
         const canceled = left.filter(({ status }) => status === "canceled").map(({ uuid }) => uuid)
         assert.deepStrictEqual(canceled, changed.filter((uuid) => uuid !== task.uuid))
@@ -339,23 +339,23 @@ export const contract = (it: StoreTests) => {
       }
     }))
 
-  it.effect("stores a claim only with its event, per user, and deletes it after a day", () =>
+  it.effect("stores a key only with its event, per user, and deletes it after a day", () =>
     Effect.gen(function*() {
       const store = yield* TaskStore
       const task = yield* stored()
       const { sub } = task.principal
       const cancel = Effect.fnUntraced(function*() {
         const event = yield* eventOf("Canceled")
-        return yield* store.commit(task.uuid, event, yield* now, { runId: task.runId }, { ...claim, sub })
+        return yield* store.commit(task.uuid, event, yield* now, { runId: task.runId }, { ...key, sub })
       })
       const find = (of: string, after: Duration.Input) =>
-        Effect.flatMap(now, (at) => store.claimed(of, claim.key, plus(at, after)))
+        Effect.flatMap(now, (at) => store.usedKey(of, key.value, plus(at, after)))
       assert.strictEqual((yield* cancel())._tag, "NoEffect")
       assert.isTrue(Option.isNone(yield* find(sub, 0)))
       yield* commit(task.uuid, "Interrupted")
       assert.strictEqual((yield* cancel())._tag, "Applied")
       assert.deepStrictEqual(Option.getOrThrow(yield* find(sub, "23 hours")), {
-        fingerprint: claim.fingerprint,
+        fingerprint: key.fingerprint,
         taskId: task.uuid
       })
       assert.isTrue(Option.isNone(yield* find("another", 0)))

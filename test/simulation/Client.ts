@@ -72,22 +72,22 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
       callback_url: dice.chance(0.5) ? "https://target.example/" : null,
       callback_secret: "secret"
     } as const
-    const claim = dice.chance(0.5) ? { key: `key-${dice.between(0, 1e9)}`, fingerprint: "create" } : undefined
+    const key = dice.chance(0.5) ? { value: `key-${dice.between(0, 1e9)}`, fingerprint: "create" } : undefined
     let first: TaskId | undefined
     // A create with a key is retried until it succeeds, and sometimes repeated after that.
     for (let attempts = 0; attempts < 20; attempts++) {
-      const result = yield* ask((tasks) => tasks.create(caller, toCreateTask(body), claim))
+      const result = yield* ask((tasks) => tasks.create(caller, toCreateTask(body), key))
       if (result?._tag === "Success") {
         const { uuid } = result.success
-        yield* say(`creates ${uuid}, for ${seconds} s${claim === undefined ? "" : `, with ${claim.key}`}`)
-        if (first !== undefined && first !== uuid) yield* recorder.violated(`${claim?.key} made ${first} and ${uuid}`)
+        yield* say(`creates ${uuid}, for ${seconds} s${key === undefined ? "" : `, with ${key.value}`}`)
+        if (first !== undefined && first !== uuid) yield* recorder.violated(`${key?.value} made ${first} and ${uuid}`)
         first = uuid
         yield* created(uuid, seconds, startedAt, body.callback_url !== null)
-        if (claim === undefined || dice.chance(0.7)) return
+        if (key === undefined || dice.chance(0.7)) return
       } else if (result !== undefined) {
         yield* say(`may not create: ${result.failure._tag}`)
         return
-      } else if (claim === undefined) return
+      } else if (key === undefined) return
       yield* Effect.sleep("1 second")
     }
   })

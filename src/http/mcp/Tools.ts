@@ -194,10 +194,10 @@ const makeRunAssistant = Effect.gen(function*() {
       const { priority } = given
       const operation = `MCP run_assistant ${maxExecutionTime}${Predicate.isNullish(priority) ? "" : ` ${priority}`}`
       const fingerprint = fingerprintOf(digest, operation, OpaqueJson.encode(request))
-      const claim = Predicate.isNullish(key) ? undefined : { key, fingerprint: yield* fingerprint }
+      const requestKey = Predicate.isNullish(key) ? undefined : { value: key, fingerprint: yield* fingerprint }
       const task = { ...ownFieldsOf({ priority }), assistantId, maxExecutionTime, request }
-      const { uuid } = yield* tasks.create(caller, task, claim)
-      return { ...followed(uuid, given.wait_seconds), isRun: true, isBound: claim === undefined }
+      const { uuid } = yield* tasks.create(caller, task, requestKey)
+      return { ...followed(uuid, given.wait_seconds), isRun: true, isBound: requestKey === undefined }
     })
   )
 })

@@ -86,7 +86,7 @@ const makeCreate = Effect.gen(function*() {
     const { uuid } = yield* tasks.create(
       caller,
       { ...body, callbackSecret },
-      { key: keyOf(schedule.id, scheduledFor), fingerprint: "", keptFor: keyTtl }
+      { value: keyOf(schedule.id, scheduledFor), fingerprint: "", keptFor: keyTtl }
     )
     const reached: Reached = { outcome: "created", taskId: uuid }
     return reached
@@ -112,8 +112,8 @@ const makeAttempt = Effect.gen(function*() {
 
   /** A node may have created the task and died before it recorded it. */
   const orCreated = Effect.fnUntraced(function*({ schedule, scheduledFor }: PendingRun, otherwise: Reached) {
-    const claimed = yield* reads.claimed(schedule.sub, keyOf(schedule.id, scheduledFor), yield* now)
-    return Option.match(claimed, {
+    const used = yield* reads.usedKey(schedule.sub, keyOf(schedule.id, scheduledFor), yield* now)
+    return Option.match(used, {
       onNone: () => otherwise,
       onSome: ({ taskId }): Reached => ({ outcome: "created", taskId })
     })

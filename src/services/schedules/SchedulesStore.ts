@@ -3,7 +3,7 @@ import { Context, type Duration, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import type { IdempotencyClaim } from "../store/tasks/TaskStore.ts"
+import type { RequestKey } from "../store/tasks/TaskStore.ts"
 import type { Outcome, Run, Schedule, ScheduleId, State } from "./Schedule.ts"
 
 /** Why a schedule is not saved: `Revoked` when the authorizing token is revoked. */
@@ -64,7 +64,7 @@ export const ScheduledTask = Schema.Struct({ taskId: TaskId, scheduleId: Schema.
 export type ScheduledTask = typeof ScheduledTask.Type
 
 export class SchedulesStore extends Context.Service<SchedulesStore, {
-  readonly insert: (schedule: Schedule, claim?: IdempotencyClaim) => Effect.Effect<Inserted, StoreUnavailable>
+  readonly insert: (schedule: Schedule, key?: RequestKey) => Effect.Effect<Inserted, StoreUnavailable>
   /** Replaces a schedule whose revision is still `revision`; `Stale` otherwise. */
   readonly save: (
     schedule: Schedule,

@@ -8,7 +8,7 @@ import { now } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { Changes } from "../signals/Changes.ts"
-import { type IdempotencyClaim, TaskStore } from "../store/tasks/TaskStore.ts"
+import { type RequestKey, TaskStore } from "../store/tasks/TaskStore.ts"
 import * as Replays from "./Replays.ts"
 
 export interface TaskEnds {
@@ -22,7 +22,7 @@ export interface TaskEnds {
   readonly stop: (
     task: TaskHead,
     reason: string | null,
-    claim: IdempotencyClaim | undefined
+    key: RequestKey | undefined
   ) => Effect.Effect<
     { readonly isReplay: boolean },
     TaskHasEnded | TaskNotFound | IdempotencyKeyReused | StoreUnavailable
@@ -43,11 +43,11 @@ export const make = Effect.gen(function*() {
   const end = Effect.fnUntraced(function*(
     task: TaskHead,
     reason: string | null,
-    claim: IdempotencyClaim | undefined,
+    key: RequestKey | undefined,
     actor?: string
   ) {
-    if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
-    const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
+    if (yield* isReplayed(task.sub, key)) return { isReplay: true }
+    const made = key === undefined ? undefined : { ...key, sub: task.sub }
     let head = task
     while (!isTerminal(head.status)) {
       const event = head.status === "interrupted"
@@ -62,7 +62,7 @@ export const make = Effect.gen(function*() {
         return { isReplay: false }
       }
       // The same request may have been committed on another connection.
-      if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
+      if (yield* isReplayed(task.sub, key)) return { isReplay: true }
     }
     return yield* new TaskHasEnded({ status: head.status })
   }, Effect.uninterruptible)

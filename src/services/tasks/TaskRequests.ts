@@ -14,7 +14,7 @@ import {
 import type { Overrides } from "../../domain/TaskRerun.ts"
 import { now } from "../../domain/Timestamp.ts"
 import * as RunRequests from "../core/RunRequests.ts"
-import { type IdempotencyClaim, TaskStore } from "../store/tasks/TaskStore.ts"
+import { type RequestKey, TaskStore } from "../store/tasks/TaskStore.ts"
 import { type CreatedTask, Tasks } from "./Tasks.ts"
 
 export class TaskRequests extends Context.Service<TaskRequests, {
@@ -25,7 +25,7 @@ export class TaskRequests extends Context.Service<TaskRequests, {
     caller: Caller,
     task: TaskHead,
     overrides: Overrides,
-    claim?: IdempotencyClaim
+    key?: RequestKey
   ) => Effect.Effect<
     CreatedTask,
     RequestNotKept | CreateRefused | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable
@@ -40,12 +40,12 @@ const make = Effect.gen(function*() {
   const runRequests = yield* RunRequests.make
 
   /** The outcome of a repeated request, which does not need the original's request. */
-  const replay = Effect.fnUntraced(function*(task: TaskHead, { task: fields }: Overrides, claim: IdempotencyClaim) {
-    const claimed = Option.getOrUndefined(yield* store.claimed(task.sub, claim.key, yield* now))
-    if (claimed === undefined) return yield* new RequestNotKept({})
-    if (claimed.fingerprint !== claim.fingerprint) return yield* new IdempotencyKeyReused({})
+  const replay = Effect.fnUntraced(function*(task: TaskHead, { task: fields }: Overrides, key: RequestKey) {
+    const used = Option.getOrUndefined(yield* store.usedKey(task.sub, key.value, yield* now))
+    if (used === undefined) return yield* new RequestNotKept({})
+    if (used.fingerprint !== key.fingerprint) return yield* new IdempotencyKeyReused({})
     return {
-      uuid: claimed.taskId,
+      uuid: used.taskId,
       maxExecutionTime: fields.maxExecutionTime ?? task.maxExecutionTime,
       isReplay: true
     }
@@ -64,10 +64,10 @@ const make = Effect.gen(function*() {
   })
 
   const rerun = Effect.fnUntraced(
-    function*(...[caller, task, overrides, claim]: Parameters<TaskRequests["Service"]["rerun"]>) {
+    function*(...[caller, task, overrides, key]: Parameters<TaskRequests["Service"]["rerun"]>) {
       const repeated = yield* repeat(task.uuid, overrides)
-      if (repeated !== undefined) return yield* tasks.create(caller, repeated, claim)
-      return claim === undefined ? yield* new RequestNotKept({}) : yield* replay(task, overrides, claim)
+      if (repeated !== undefined) return yield* tasks.create(caller, repeated, key)
+      return key === undefined ? yield* new RequestNotKept({}) : yield* replay(task, overrides, key)
     }
   )
 

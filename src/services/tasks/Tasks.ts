@@ -40,9 +40,9 @@ import { LiveTexts } from "../live/LiveTexts.ts"
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import {
-  type IdempotencyClaim,
   type NewTask,
   type QueueEntry,
+  type RequestKey,
   type TaskOutline,
   TaskStore
 } from "../store/tasks/TaskStore.ts"
@@ -70,7 +70,7 @@ export class Tasks extends Context.Service<
     readonly create: (
       caller: Caller,
       body: CreateTask,
-      claim?: IdempotencyClaim
+      key?: RequestKey
     ) => Effect.Effect<CreatedTask, CreateRefused | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
     /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
     readonly get: (
@@ -91,13 +91,13 @@ export class Tasks extends Context.Service<
       caller: Caller,
       task: Omit<Task, "turn">,
       results: ToolResults,
-      claim?: IdempotencyClaim
+      key?: RequestKey
     ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
     /** `actor` is who cancels, if not the user. */
     readonly cancel: (
       task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
       reason: string | null,
-      claim?: IdempotencyClaim,
+      key?: RequestKey,
       actor?: string
     ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
     readonly cancelInterrupted: (
@@ -201,7 +201,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
     uuid: TaskId,
     caller: Caller,
     body: CreateTask,
-    claim: IdempotencyClaim | undefined,
+    key: RequestKey | undefined,
     isImmediate: boolean,
     entry: QueueEntry
   ) {
@@ -222,7 +222,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
         ? null
         : yield* secrets.seal("callback-secret", Redacted.make(callbackSecret))
     }
-    const insert = store.create(task, settings.maxActiveTasks, claim, entry)
+    const insert = store.create(task, settings.maxActiveTasks, key, entry)
     const begin = (room: Room | null) =>
       Effect.suspend(() => actors.begin(headOf(task, room), runOf(task, body.whole ?? body.request, caller)))
     // A client that disconnects must not leave a created task without an actor until the next sweep.
@@ -233,20 +233,20 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
   })
 
   /** A request that was carried out before is answered again. */
-  const refuseUnlessDone = Effect.fnUntraced(function*(refusal: CreateRefused, sub: string, claim?: IdempotencyClaim) {
-    const claimed = claim === undefined ? Option.none() : yield* store.claimed(sub, claim.key, yield* now)
-    if (Option.isNone(claimed)) return yield* refusal
+  const refuseUnlessDone = Effect.fnUntraced(function*(refusal: CreateRefused, sub: string, key?: RequestKey) {
+    const used = key === undefined ? Option.none() : yield* store.usedKey(sub, key.value, yield* now)
+    if (Option.isNone(used)) return yield* refusal
   })
 
-  return Effect.fnUntraced(function*(caller: Caller, body: CreateTask, claim?: IdempotencyClaim) {
+  return Effect.fnUntraced(function*(caller: Caller, body: CreateTask, key?: RequestKey) {
     const { sub } = caller.principal
     const refusal = refusalOf(sub)
-    if (refusal !== undefined) yield* refuseUnlessDone(refusal, sub, claim)
+    if (refusal !== undefined) yield* refuseUnlessDone(refusal, sub, key)
     const uuid = yield* newTaskId
     return yield* actors.withDispatchSlot(
       uuid,
       body.whole ?? body.request,
-      (isImmediate, entry) => createNow(uuid, caller, body, claim, isImmediate, entry)
+      (isImmediate, entry) => createNow(uuid, caller, body, key, isImmediate, entry)
     )
   })
 })
@@ -281,20 +281,20 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   const stops = yield* CoreStops
   const busy = yield* CoreBusy
 
-  /** Commits an event of an interrupted task, once per claim; undefined for a replay. */
+  /** Commits an event of an interrupted task, once per key; undefined for a replay. */
   const commitInterrupted = Effect.fnUntraced(
     function*(
       task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
       event: TaskEvent,
-      claim: IdempotencyClaim | undefined
+      key: RequestKey | undefined
     ) {
-      const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
+      const made = key === undefined ? undefined : { ...key, sub: task.sub }
       const at = yield* now
       const waits = event._tag === "ToolResultsSubmitted" && busy.resumedWaits(at)
       const outcome = yield* store.commit(task.uuid, event, at, { runId: task.runId }, made, waits)
       if (outcome._tag === "Applied") return outcome.head
       // The same request may have been committed on another connection.
-      if (yield* isReplayed(task.sub, claim)) return undefined
+      if (yield* isReplayed(task.sub, key)) return undefined
       return yield* new TaskNotInterrupted({
         status: outcome._tag === "Unknown" ? task.status : outcome.head.status
       })
@@ -302,8 +302,8 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const submitToolResults = Effect.fnUntraced(
-    function*(caller: Caller, task: Omit<Task, "turn">, results: ToolResults, claim?: IdempotencyClaim) {
-      if (yield* isReplayed(task.sub, claim)) return yield* Effect.as(ensureActor(task.uuid), { isReplay: true })
+    function*(caller: Caller, task: Omit<Task, "turn">, results: ToolResults, key?: RequestKey) {
+      if (yield* isReplayed(task.sub, key)) return yield* Effect.as(ensureActor(task.uuid), { isReplay: true })
       if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
       const problems = mismatches(yield* readCalls(task.pendingToolCalls), results)
       if (problems.length > 0) return yield* new ToolResultsMismatch({ problems })
@@ -313,7 +313,7 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
         principal: caller.principal,
         userToken: yield* sealToken(caller)
       })
-      const head = yield* commitInterrupted(task, event, claim)
+      const head = yield* commitInterrupted(task, event, key)
       if (head !== undefined) yield* actors.begin(head)
       return { isReplay: head === undefined }
     },
@@ -321,9 +321,9 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const cancel = Effect.fnUntraced(
-    function*(...[task, reason, claim, actor]: Parameters<Tasks["Service"]["cancel"]>) {
-      if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
-      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason, actor }), claim)
+    function*(...[task, reason, key, actor]: Parameters<Tasks["Service"]["cancel"]>) {
+      if (yield* isReplayed(task.sub, key)) return { isReplay: true }
+      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason, actor }), key)
       if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)
       return { isReplay: head === undefined }
     },

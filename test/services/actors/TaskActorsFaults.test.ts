@@ -190,11 +190,11 @@ describe("a repeated request", () => {
     withCore({ onStart: accepts, layerOwnership: layerOthers }, () =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
-        const claim = { key: "key", fingerprint: "create" }
-        const { uuid } = yield* tasks.create(caller, question, claim)
+        const key = { value: "key", fingerprint: "create" }
+        const { uuid } = yield* tasks.create(caller, question, key)
         const told: Array<TaskId> = []
         yield* (yield* Changes).relay((id) => told.push(id))
-        const { isReplay } = yield* tasks.create(caller, question, claim)
+        const { isReplay } = yield* tasks.create(caller, question, key)
         assert.isTrue(isReplay)
         assert.deepStrictEqual(told, [uuid])
       }).pipe(Effect.scoped)))

@@ -152,13 +152,13 @@ const definitions = (it: ScheduleTests) => {
     Effect.gen(function*() {
       const store = yield* SchedulesStore
       const { id, sub } = yield* made()
-      const claim = { key: "k", fingerprint: "one" }
+      const key = { value: "k", fingerprint: "one" }
       const first = yield* newSchedule({ sub })
       yield* Effect.addFinalizer(() => Effect.orDie(store.delete(first.id)))
-      assert.deepStrictEqual(yield* store.insert(first, claim), { _tag: "Saved" })
+      assert.deepStrictEqual(yield* store.insert(first, key), { _tag: "Saved" })
       const again = yield* newSchedule({ sub })
-      assert.deepStrictEqual(yield* store.insert(again, claim), { _tag: "Replayed", id: first.id })
-      const other = { ...claim, fingerprint: "two" }
+      assert.deepStrictEqual(yield* store.insert(again, key), { _tag: "Replayed", id: first.id })
+      const other = { ...key, fingerprint: "two" }
       assert.deepStrictEqual(yield* store.insert(again, other), { _tag: "IdempotencyKeyReused" })
       assert.notStrictEqual(first.id, id)
     }))

@@ -126,14 +126,14 @@ const nodeLayer = (world: World, died: Deferred.Deferred<void>) => {
   const layerTasks = Layer.succeed(
     Tasks,
     partly<Tasks["Service"]>({
-      create: ({ principal: { sub } }, _, claim) =>
-        step(Effect.sync(() => ({ uuid: tasks.create(sub, claim?.key ?? ""), maxExecutionTime: 1, isReplay: false })))
+      create: ({ principal: { sub } }, _, key) =>
+        step(Effect.sync(() => ({ uuid: tasks.create(sub, key?.value ?? ""), maxExecutionTime: 1, isReplay: false })))
     })
   )
   const layerReads = Layer.succeed(
     TaskStore,
     partly<TaskStore["Service"]>({
-      claimed: (_, key) =>
+      usedKey: (_, key) =>
         Effect.sync(() =>
           Option.map(Option.fromUndefinedOr(tasks.byKey.get(key)), (taskId) => ({ taskId, fingerprint: "" }))
         )

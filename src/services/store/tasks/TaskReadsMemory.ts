@@ -6,7 +6,7 @@ import * as Limits from "../../../domain/Limits.ts"
 import { hasAll } from "../../../domain/Metadata.ts"
 import { runningStatuses, type TaskId } from "../../../domain/Task.ts"
 import { KeptFields } from "../../../domain/TaskRequest.ts"
-import { byId, bytesOf, claimOf, headOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "../MemoryTables.ts"
+import { byId, bytesOf, headOf, keyOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "../MemoryTables.ts"
 import { idPattern, matchesIn } from "./TaskSearch.ts"
 import { partOf, type PendingRun, type TaskSearched } from "./TaskStore.ts"
 
@@ -115,9 +115,9 @@ export const make = Effect.map(MemoryTables, (tables) => {
         )
       ),
 
-    claimed: (sub, key, at) =>
+    usedKey: (sub, key, at) =>
       Effect.sync(() =>
-        Option.map(Option.fromNullishOr(claimOf(tables, sub, key, at)), Struct.pick(["fingerprint", "taskId"]))
+        Option.map(Option.fromNullishOr(keyOf(tables, sub, key, at)), Struct.pick(["fingerprint", "taskId"]))
       )
   })
 })

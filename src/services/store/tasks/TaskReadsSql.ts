@@ -15,7 +15,7 @@ import { hidden, make as makeQueries, micros, moment, query, utf8 } from "../sql
 import * as ListReader from "./ListReader.ts"
 import { headColumns, isRunning, keptColumns, taskColumns } from "./TaskColumns.ts"
 import * as TaskSearch from "./TaskSearch.ts"
-import { Claimed, partOf, type PendingRun, RecordedEvent, type TaskStore } from "./TaskStore.ts"
+import { partOf, type PendingRun, RecordedEvent, type TaskStore, UsedKey } from "./TaskStore.ts"
 
 type Store = TaskStore["Service"]
 
@@ -135,8 +135,8 @@ const storedRequest = query(
   WHERE uuid = $1 AND octet_length(request) <= ${Limits.keptRequestBytes}`
 )
 
-const claimOfKey = query(
-  Claimed,
+const usedKey = query(
+  UsedKey,
   `SELECT fingerprint, task_uuid AS "taskId" FROM idempotency_keys
   WHERE sub = $1 AND key = $2 AND expires_at > ${moment("$3")}`
 )
@@ -179,6 +179,6 @@ export const make = Effect.gen(function*() {
     storedRequest: (uuid) => first(storedRequest, [uuid]),
     eventsAfter: (uuid, revision, limit) => rows(eventsAfter, [uuid, revision, limit]),
     pendingRun: (uuid) => Effect.map(first(pendingRun, [uuid]), Option.map(runOf)),
-    claimed: (sub, key, at) => first(claimOfKey, [sub, key, at])
+    usedKey: (sub, key, at) => first(usedKey, [sub, key, at])
   })
 })

@@ -25,9 +25,9 @@ import type { TaskShard } from "../../../domain/TaskShard.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
 import type { RunLimits } from "../queue/RunQueue.ts"
 
-/** A user's idempotency key for one request. The statement of the change also claims it. */
-export interface IdempotencyClaim {
-  readonly key: string
+/** A user's idempotency key for one request. The statement of the change also stores it. */
+export interface RequestKey {
+  readonly value: string
   /** Distinguishes requests: it covers operation, task and body. */
   readonly fingerprint: string
   /** How long a new task keeps the key; `Limits.idempotencyKeyTtl` if absent. */
@@ -150,9 +150,9 @@ export const RecordedEvent = Schema.Struct({
 })
 export type RecordedEvent = typeof RecordedEvent.Type
 
-/** A stored idempotency claim: the request's fingerprint and the task that the request created or changed. */
-export const Claimed = Schema.Struct({ fingerprint: Schema.String, taskId: TaskId })
-export type Claimed = typeof Claimed.Type
+/** A stored idempotency key: the request's fingerprint and the task that the request created or changed. */
+export const UsedKey = Schema.Struct({ fingerprint: Schema.String, taskId: TaskId })
+export type UsedKey = typeof UsedKey.Type
 
 /** The number of tasks by status and the earliest deadline of live tasks. */
 export interface TaskStats {
@@ -192,25 +192,25 @@ export type PendingStop = typeof PendingStop.Type
 export class TaskStore extends Context.Service<TaskStore, {
   // Changes.
   /**
-   * Checks the claim and the active limit and inserts, atomically per user and in one round trip. `maxActive` holds for users without a
+   * Checks the key and the active limit and inserts, atomically per user and in one round trip. `maxActive` holds for users without a
    * limit of their own.
    */
   readonly create: (
     task: NewTask,
     maxActive: number,
-    claim?: IdempotencyClaim,
+    key?: RequestKey,
     entry?: QueueEntry
   ) => Effect.Effect<Created, TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
   /**
-   * Applies `event` if the transition table allows it and stores the claim, in one statement. `NoEffect` too when another request has
-   * claimed the key. A run that begins is put into the queue if it `waits` or its assistant has a limit.
+   * Applies `event` if the transition table allows it and stores the key, in one statement. `NoEffect` too when another request has
+   * used the key. A run that begins is put into the queue if it `waits` or its assistant has a limit.
    */
   readonly commit: (
     uuid: TaskId,
     event: TaskEvent,
     at: Timestamp,
     fence?: Fence,
-    claim?: IdempotencyClaim & { readonly sub: string },
+    key?: RequestKey & { readonly sub: string },
     waits?: boolean
   ) => Effect.Effect<Commit, StoreUnavailable>
   /** Cancels all interrupted tasks of a user in one statement. */
@@ -271,12 +271,12 @@ export class TaskStore extends Context.Service<TaskStore, {
   ) => Effect.Effect<ReadonlyArray<RecordedEvent>, StoreUnavailable>
   /** The run of a task that is pending or processing. */
   readonly pendingRun: (uuid: TaskId) => Effect.Effect<Option.Option<PendingRun>, StoreUnavailable>
-  /** The unexpired claim of a user's idempotency key. */
-  readonly claimed: (
+  /** A user's idempotency key, unless it has expired. */
+  readonly usedKey: (
     sub: string,
     key: string,
     at: Timestamp
-  ) => Effect.Effect<Option.Option<Claimed>, StoreUnavailable>
+  ) => Effect.Effect<Option.Option<UsedKey>, StoreUnavailable>
 
   // Searches of all tasks, for the sweep and for statistics.
   /** A page of pending and processing tasks whose run does not wait in the queue. */

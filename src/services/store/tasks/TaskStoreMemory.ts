@@ -21,7 +21,7 @@ const layerTasks = Layer.effect(
   TaskStore,
   Effect.gen(function*() {
     const tables = yield* MemoryTables
-    const { claims, deliveries, provenOrigins, stops, tasks } = tables
+    const { deliveries, keys, provenOrigins, stops, tasks } = tables
     const revocations = yield* RevocationRepository
     const pageOf = (isWanted: (row: TaskRow) => boolean, [after, limit, shards]: Page) =>
       Effect.sync(() =>
@@ -87,8 +87,8 @@ const layerTasks = Layer.effect(
 
       deleteExpiredKeys: (at, limit) =>
         Effect.sync(() => {
-          const expired = [...claims].filter(([, { expiresAt }]) => expiresAt <= at).slice(0, limit)
-          for (const [key] of expired) claims.delete(key)
+          const expired = [...keys].filter(([, { expiresAt }]) => expiresAt <= at).slice(0, limit)
+          for (const [key] of expired) keys.delete(key)
           return expired.length
         }),
 

@@ -16,28 +16,28 @@ import * as TaskView from "../../../domain/TaskView.ts"
 import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../../domain/Webhook.ts"
 import { Changes } from "../../signals/Changes.ts"
-import { claimKey, claimOf, headOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "../MemoryTables.ts"
+import { headOf, keyId, keyOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "../MemoryTables.ts"
 import * as RunQueueMemory from "../queue/RunQueueMemory.ts"
 import { RevocationRepository } from "../revocations/RevocationRepository.ts"
 import * as WebhookStoreMemory from "../webhooks/WebhookStoreMemory.ts"
 import {
   type Commit,
   type Fence,
-  type IdempotencyClaim,
   type NewTask,
   noQueue,
   partOf,
   type QueueEntry,
+  type RequestKey,
   type TaskStore
 } from "./TaskStore.ts"
 
 type Tables = MemoryTables["Service"]
 
-const storeClaim = ({ claims }: Tables, sub: string, claim: IdempotencyClaim, taskId: TaskId, at: Timestamp) =>
-  claims.set(claimKey(sub, claim.key), {
-    fingerprint: claim.fingerprint,
+const storeKey = ({ keys }: Tables, sub: string, key: RequestKey, taskId: TaskId, at: Timestamp) =>
+  keys.set(keyId(sub, key.value), {
+    fingerprint: key.fingerprint,
     taskId,
-    expiresAt: plus(at, claim.keptFor ?? Limits.idempotencyKeyTtl)
+    expiresAt: plus(at, key.keptFor ?? Limits.idempotencyKeyTtl)
   })
 
 const insert = (task: NewTask): TaskRow => ({
@@ -62,18 +62,18 @@ const insert = (task: NewTask): TaskRow => ({
 })
 
 const create = Effect.fnUntraced(
-  function*(tables: Tables, task: NewTask, maxActive: number, claim: IdempotencyClaim | undefined, entry: QueueEntry) {
+  function*(tables: Tables, task: NewTask, maxActive: number, key: RequestKey | undefined, entry: QueueEntry) {
     const { createdAt, principal: { sub }, uuid } = task
-    const before = claim === undefined ? undefined : claimOf(tables, sub, claim.key, createdAt)
+    const before = key === undefined ? undefined : keyOf(tables, sub, key.value, createdAt)
     if (before !== undefined) {
-      if (before.fingerprint !== claim?.fingerprint) return yield* new IdempotencyKeyReused({})
+      if (before.fingerprint !== key?.fingerprint) return yield* new IdempotencyKeyReused({})
       return { taskId: before.taskId, isReplay: true, room: null }
     }
     const active = liveRows(tables).filter((row) => row.task.principal.sub === sub)
     if (active.length >= maxActive - (task.sparedSlots ?? 0)) {
       return yield* new TooManyActiveTasks({ maximum: maxActive })
     }
-    if (claim !== undefined) storeClaim(tables, sub, claim, uuid, createdAt)
+    if (key !== undefined) storeKey(tables, sub, key, uuid, createdAt)
     const row = insert(task)
     row.room = RunQueueMemory.takeRoom(tables, task.assistantId, entry.waits, entry.limits)
     tables.tasks.set(uuid, row)
@@ -184,7 +184,7 @@ export const make = Effect.gen(function*() {
     return Effect.as(publish(head.uuid, head), head)
   }
 
-  const commit: TaskStore["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim, waits) {
+  const commit: TaskStore["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, key, waits) {
     const row = tables.tasks.get(uuid)
     if (row === undefined) return { _tag: "Unknown" } satisfies Commit
     const needsToken = needsValidToken(event._tag) || fence?.recordsAcceptance === true
@@ -195,18 +195,18 @@ export const make = Effect.gen(function*() {
     const refusal = refusalOf(row, event, fence, isRevoked)
     if (refusal === "NoEffect" && fence?.coreEventId !== undefined) noteLife(row, fence.runId, at)
     if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
-    if (claim !== undefined) {
-      if (claimOf(tables, claim.sub, claim.key, at) !== undefined) {
+    if (key !== undefined) {
+      if (keyOf(tables, key.sub, key.value, at) !== undefined) {
         return { _tag: "NoEffect", head: headOf(row) } satisfies Commit
       }
-      storeClaim(tables, claim.sub, claim, uuid, at)
+      storeKey(tables, key.sub, key, uuid, at)
     }
     const head = yield* applyTo(row, event, at, { coreEventId: fence?.coreEventId, waits })
     return { _tag: "Applied", head, recordedAcceptance: accepted?._tag === "Applied" } satisfies Commit
   })
 
   return partOf({
-    create: (task, maxActive, claim, entry = noQueue) => create(tables, task, maxActive, claim, entry),
+    create: (task, maxActive, key, entry = noQueue) => create(tables, task, maxActive, key, entry),
 
     commit,
 

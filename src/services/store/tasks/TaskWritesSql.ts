@@ -27,11 +27,11 @@ import { given, headColumns, headColumnsOf, notEnded } from "./TaskColumns.ts"
 import {
   type Commit,
   type Fence,
-  type IdempotencyClaim,
   type NewTask,
   noQueue,
   partOf,
   type QueueEntry,
+  type RequestKey,
   type TaskStore
 } from "./TaskStore.ts"
 
@@ -45,7 +45,7 @@ interface Create {
   readonly request: LargeText
   readonly task: NewTask
   readonly maxActive: number
-  readonly claim: IdempotencyClaim | undefined
+  readonly key: RequestKey | undefined
   readonly entry: QueueEntry
 }
 
@@ -73,10 +73,10 @@ const createTasks = makeStatement<Create, typeof Created>(
     },
     max_active: { oid: int4, of: ({ maxActive }) => maxActive },
     spared: { oid: int4, of: ({ task }) => task.sparedSlots },
-    key: { oid: text, of: ({ claim }) => claim?.key },
-    fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
-    key_expires_at: momentOf(({ claim, task }) =>
-      claim === undefined ? null : plus(task.createdAt, claim.keptFor ?? Limits.idempotencyKeyTtl)
+    key: { oid: text, of: ({ key }) => key?.value },
+    fingerprint: { oid: text, of: ({ key }) => key?.fingerprint },
+    key_expires_at: momentOf(({ key, task }) =>
+      key === undefined ? null : plus(task.createdAt, key.keptFor ?? Limits.idempotencyKeyTtl)
     ),
     waits: { oid: bool, of: ({ entry }) => entry.waits },
     core_runs: { oid: int4, of: ({ entry }) => entry.limits.runs },
@@ -90,7 +90,7 @@ interface Event {
   readonly change: TaskChange
   readonly at: Timestamp
   readonly fence: Fence | undefined
-  readonly claim: IdempotencyClaim | undefined
+  readonly key: RequestKey | undefined
   readonly waits: boolean
   /** Characters. */
   readonly length: number
@@ -133,8 +133,8 @@ const commitTasks = makeStatement<Event, typeof Committed>(
     user_token: { oid: text, of: ({ change }) => change.run?.userToken },
     token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
     token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
-    key: { oid: text, of: ({ claim }) => claim?.key },
-    fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
+    key: { oid: text, of: ({ key }) => key?.value },
+    fingerprint: { oid: text, of: ({ key }) => key?.fingerprint },
     waits: { oid: bool, of: ({ waits }) => waits },
     actor: { oid: text, of: ({ change }) => change.actor }
   }
@@ -195,10 +195,10 @@ export const make = Effect.gen(function*() {
     lengthOf: ({ length }) => length
   })
 
-  const create: Store["create"] = Effect.fnUntraced(function*(task, maxActive, claim, entry = noQueue) {
+  const create: Store["create"] = Effect.fnUntraced(function*(task, maxActive, key, entry = noQueue) {
     const { length } = task.request
     const request = yield* encode(task.request, isLarge({ length }))
-    const { maximum, outcome, room, taskId } = yield* insert({ length, request, task, maxActive, claim, entry })
+    const { maximum, outcome, room, taskId } = yield* insert({ length, request, task, maxActive, key, entry })
     if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum })
     if (outcome === "key_reused") return yield* new IdempotencyKeyReused({})
     return { taskId, isReplay: outcome === "replayed", room }
@@ -219,11 +219,11 @@ export const make = Effect.gen(function*() {
     keyOf: lockOf,
     lockOf,
     // An idempotency key is a second lock, whose order is not that of the tasks. A statement with one row cannot deadlock, since it takes the key's lock after the task's.
-    laneOf: (event) => isLarge(event) ? "large" : event.claim === undefined ? "batch" : "single",
+    laneOf: (event) => isLarge(event) ? "large" : event.key === undefined ? "batch" : "single",
     lengthOf: ({ length }) => length
   })
 
-  const commit: Store["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim, waits = false) {
+  const commit: Store["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, key, waits = false) {
     const change = changeOf(event)
     const { coreState, error, pendingToolCalls, run, turn } = change
     const length = lengthOf([turn, coreState, pendingToolCalls, error, run?.results])
@@ -234,7 +234,7 @@ export const make = Effect.gen(function*() {
       change,
       at,
       fence,
-      claim,
+      key,
       waits,
       length,
       pendingToolCalls: yield* encode(pendingToolCalls, isLargeEvent),
