@@ -30,7 +30,7 @@ export const contract = (it: StoreTests) => {
         acceptanceDeadline: task.acceptanceDeadline,
         resumedAt: null,
         lastEventAt: null,
-        handOvers: null,
+        redispatches: null,
         room: null,
         queueRevision: 0
       })
@@ -182,7 +182,7 @@ export const contract = (it: StoreTests) => {
       // As their node read them.
       const asked = yield* Effect.forEach(
         tasks,
-        (task) => Effect.map(headOf(task), (head) => ({ ...head, revision: 1, lastEventAt: since, handOvers: null }))
+        (task) => Effect.map(headOf(task), (head) => ({ ...head, revision: 1, lastEventAt: since, redispatches: null }))
       )
       const claim = (runs: ReadonlyArray<TaskHead>) =>
         Effect.map(store.claimSilent(runs), (claimed) => new Map(claimed.map((head) => [head.uuid, head])))
@@ -193,18 +193,18 @@ export const contract = (it: StoreTests) => {
         [1, 0, 1, 0, 0]
       )
       const head = yield* headOf(silent!)
-      assert.deepInclude(head, { lastEventAt: since, handOvers: 1, revision: 1, status: "processing" })
+      assert.deepInclude(head, { lastEventAt: since, redispatches: 1, revision: 1, status: "processing" })
       assert.deepStrictEqual(
         both.flatMap((claimed) => [...claimed.values()]).find(({ uuid }) => uuid === head.uuid),
         head
       )
       assert.strictEqual((yield* claim(asked)).size, 0)
       assert.strictEqual((yield* lifeOf(repeated!, "Accepted", "again"))._tag, "NoEffect")
-      assert.deepInclude(yield* headOf(repeated!), { lastEventAt: at, handOvers: null, revision: 1 })
+      assert.deepInclude(yield* headOf(repeated!), { lastEventAt: at, redispatches: null, revision: 1 })
       const [again] = yield* store.claimSilent([head])
-      assert.deepInclude(again, { lastEventAt: since, handOvers: 2 })
+      assert.deepInclude(again, { lastEventAt: since, redispatches: 2 })
       yield* commit(silent!.uuid, "Progressed")
-      assert.deepInclude(yield* headOf(silent!), { lastEventAt: yield* now, handOvers: null, revision: 2 })
+      assert.deepInclude(yield* headOf(silent!), { lastEventAt: yield* now, redispatches: null, revision: 2 })
     }))
 
   it.effect("records the acceptance of a run together with its first event, as a change of its own", () =>

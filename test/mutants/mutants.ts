@@ -354,8 +354,8 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
   ],
   "src/domain/Silence.ts": [
     [
-      "a silent run is handed over at a constant rate",
-      "Math.min(declared * 2 ** handOvers, maxPause)",
+      "a silent run is dispatched at a constant rate",
+      "Math.min(declared * 2 ** redispatches, maxPause)",
       "Math.min(declared, maxPause)",
       unit("services/actors/SilentRuns.test.ts")
     ]

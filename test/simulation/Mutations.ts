@@ -134,7 +134,7 @@ export const mutations = {
         })
     })
   },
-  "a run that the core has lost is never handed over again": {
+  "a run that the core has lost is never dispatched again": {
     store: (writes) => ({ ...writes, claimSilent: () => Effect.succeed([]) })
   },
   "a sign of life that does not count": countsChangesOnly(),

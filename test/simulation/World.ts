@@ -207,10 +207,10 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
 const checkLost = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
   const { calmFrom, calmSince, lost, recorder, silence, sweepInterval } = world
   if (silence === undefined || calmSince === undefined) return
-  for (const { handOvers, runId, status, uuid } of live) {
+  for (const { redispatches, runId, status, uuid } of live) {
     const lostAt = status === "processing" ? lost.get(runId) : undefined
     if (lostAt === undefined) continue
-    const silentFor = present - Math.max(lostAt, calmFrom, calmSince) - pauseAfter(silence, handOvers ?? 0) * 1000
+    const silentFor = present - Math.max(lostAt, calmFrom, calmSince) - pauseAfter(silence, redispatches ?? 0) * 1000
     if (silentFor > 2 * sweepInterval + latenessAfterFault + dispatchTime) {
       yield* recorder.violated(`${uuid} is processing, the core has lost run ${runId}, and nobody hands it over again`)
     }

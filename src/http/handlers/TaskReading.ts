@@ -32,20 +32,20 @@ const { asInvalidRequest, refuseOutage } = RpcRequests
 
 const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 
-type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "handOvers" | "queueRevision">
+type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "redispatches" | "queueRevision">
 
 /**
- * One tag per version of a task; with `waiting_on` also one per acceptance deadline, hand-over and place in the queue, which change
+ * One tag per version of a task; with `waiting_on` also one per acceptance deadline, dispatch and place in the queue, which change
  * without a revision.
  */
 const etagOf = (
-  { acceptanceDeadline, handOvers, queueRevision, revision }: Version,
+  { acceptanceDeadline, redispatches, queueRevision, revision }: Version,
   includesWaitingOn: boolean,
   position?: number
 ) => {
   if (!includesWaitingOn) return `"${revision}"`
   const place = position === undefined ? "" : `-${position}`
-  return `"${revision}-${acceptanceDeadline ?? 0}-${handOvers ?? 0}-${queueRevision}${place}"`
+  return `"${revision}-${acceptanceDeadline ?? 0}-${redispatches ?? 0}-${queueRevision}${place}"`
 }
 
 /** The tags without the places in the queue. */

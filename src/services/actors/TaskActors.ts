@@ -51,8 +51,8 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly endOutage: Effect.Effect<void>
   /** Those of applied rows whose run has been silent for longer than its core declared. */
   readonly silent: (heads: ReadonlyArray<TaskHead>, at: Timestamp) => Effect.Effect<ReadonlyArray<TaskHead>>
-  /** Hands a silent run over again, which this node has claimed. */
-  readonly handOver: (head: TaskHead) => Effect.Effect<void>
+  /** Dispatches a silent run again, which this node has claimed. */
+  readonly redispatch: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
   /**
@@ -102,7 +102,7 @@ const make = Effect.gen(function*() {
   }
   const clock = yield* Clock.Clock
   yield* Metrics.actors.observe(() => actors.size)
-  yield* Metrics.silentRuns.observe(() => count(({ handOvers }) => handOvers !== null))
+  yield* Metrics.silentRuns.observe(() => count(({ redispatches }) => redispatches !== null))
   yield* Metrics.stuckRuns.observe(() => {
     const at = fromNanos(clock.currentTimeNanosUnsafe())
     return count((head) => isQuiet(head, stuckAfter, at, recordedFrom))
@@ -270,7 +270,7 @@ const make = Effect.gen(function*() {
           return actor?.dispatchedRun === runId && !dispatch.isDispatching(runId) && isSilent(actor, at, recordedFrom)
         })
       ),
-    handOver: (head) =>
+    redispatch: (head) =>
       Effect.map(now, (at) => {
         apply(head, at)
         dispatch.start(head, undefined, true, at)

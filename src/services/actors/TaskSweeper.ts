@@ -144,12 +144,12 @@ const makeWalk = Effect.gen(function*() {
     Effect.flatMap(now, (at) => watchDeadlines(Timestamp.make(0), plus(at, watchTime(sweepInterval))))
   )
 
-  const handOver = Effect.fnUntraced(function*(silent: ReadonlyArray<TaskHead>) {
+  const redispatch = Effect.fnUntraced(function*(silent: ReadonlyArray<TaskHead>) {
     const claimed = yield* store.claimSilent(silent)
     if (claimed.length === 0) return
-    yield* Effect.forEach(claimed, actors.handOver, { discard: true })
-    Metrics.handOvers.add(claimed.length)
-    yield* Effect.annotateLogs(Effect.logWarning("silent runs are handed over to the core again"), {
+    yield* Effect.forEach(claimed, actors.redispatch, { discard: true })
+    Metrics.redispatches.add(claimed.length)
+    yield* Effect.annotateLogs(Effect.logWarning("silent runs are dispatched to the core again"), {
       runs: claimed.length
     })
   })
@@ -164,7 +164,7 @@ const makeWalk = Effect.gen(function*() {
       yield* Effect.forkIn(core.unreachable(lookInterval), scope)
     }
     const silent = yield* actors.silent(heads, at)
-    if (silent.length > 0) yield* handOver(silent)
+    if (silent.length > 0) yield* redispatch(silent)
     return next
   })
 

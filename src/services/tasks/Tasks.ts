@@ -142,7 +142,7 @@ const headOf = (
   acceptanceDeadline: room === "waiting" ? null : acceptanceDeadline,
   resumedAt: null,
   lastEventAt: null,
-  handOvers: null,
+  redispatches: null,
   room,
   queueRevision: 0
 })

@@ -35,13 +35,13 @@ layer(
       const [accepted] = yield* store.heads([uuid])
       yield* commit(uuid, "Progressed")
       const [known] = yield* store.heads([uuid])
-      const isNew = ({ handOvers, revision }: TaskHead) =>
-        revision !== known!.revision || handOvers !== known!.handOvers
+      const isNew = ({ redispatches, revision }: TaskHead) =>
+        revision !== known!.revision || redispatches !== known!.redispatches
       const waiting = yield* Effect.forkChild(watch.until(known!, isNew, Duration.seconds(30)))
       yield* TestClock.adjust(1)
       yield* publish(uuid, accepted)
-      // Hand-overs change without a revision.
-      yield* publish(uuid, { ...known!, handOvers: 1 })
+      // Dispatches change without a revision.
+      yield* publish(uuid, { ...known!, redispatches: 1 })
       yield* TestClock.adjust(1)
       assert.isUndefined(waiting.pollUnsafe())
       // The row is not read again to see whether it is enough: it is not.

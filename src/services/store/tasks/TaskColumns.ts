@@ -60,7 +60,7 @@ export const columns = {
   },
   resumedAt: { name: "resumed_at", type: "timestamptz" },
   lastEventAt: { name: "last_event_at", type: "timestamptz" },
-  handOvers: { name: "hand_overs", type: "integer" },
+  redispatches: { name: "hand_overs", type: "integer" },
   tokenId: { name: "token_id", type: "text", of: ({ principal }) => principal.tokenId },
   tokenIssuedAt: {
     name: "token_issued_at",

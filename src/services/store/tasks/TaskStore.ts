@@ -220,7 +220,7 @@ export class TaskStore extends Context.Service<TaskStore, {
     actor?: string
   ) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
   /**
-   * Claims silent runs in order to hand them over again, for this node alone, and counts the hand-over. A run is not claimed when its
+   * Claims silent runs in order to dispatch them again, for this node alone, and counts the dispatch. A run is not claimed when its
    * task has changed, or any node has recorded an event of it or claimed it, since its head was read.
    */
   readonly claimSilent: (runs: ReadonlyArray<TaskHead>) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>

@@ -50,7 +50,7 @@ const insert = (task: NewTask): TaskRow => ({
   completedAt: null,
   resumedAt: null,
   lastEventAt: null,
-  handOvers: null,
+  redispatches: null,
   room: null,
   queueRevision: 0,
   pendingToolCalls: null,
@@ -88,15 +88,15 @@ const create = Effect.fnUntraced(
 /** An event that changes nothing is still a sign of life of its run. */
 const noteLife = (row: TaskRow, runId: RunId, at: Timestamp) => {
   if (row.status !== "processing" || row.runId !== runId) return
-  Object.assign(row, { resumedAt: null, lastEventAt: at, handOvers: null })
+  Object.assign(row, { resumedAt: null, lastEventAt: at, redispatches: null })
 }
 
-const claimSilent = ({ tasks }: Tables, { handOvers, lastEventAt, revision, uuid }: TaskHead): Array<TaskHead> => {
+const claimSilent = ({ tasks }: Tables, { redispatches, lastEventAt, revision, uuid }: TaskHead): Array<TaskHead> => {
   const row = tasks.get(uuid)
-  const isUnchanged = row?.status === "processing" && row.revision === revision && row.handOvers === handOvers &&
+  const isUnchanged = row?.status === "processing" && row.revision === revision && row.redispatches === redispatches &&
     (row.lastEventAt ?? 0) <= (lastEventAt ?? 0)
   if (!isUnchanged) return []
-  row.handOvers = (handOvers ?? 0) + 1
+  row.redispatches = (redispatches ?? 0) + 1
   return [headOf(row)]
 }
 
@@ -127,7 +127,7 @@ const apply = (
   row.turn = change.turn ?? row.turn
   row.resumedAt = change.run === undefined ? null : at
   row.lastEventAt = at
-  row.handOvers = null
+  row.redispatches = null
   if (change.isTerminal) row.completedAt = at
   if (change.coreState !== undefined) row.coreState = change.coreState
   if (change.run !== undefined) {

@@ -272,7 +272,7 @@ export const make = Effect.gen(function*() {
         array(runs.map(({ uuid }) => uuid), uuid),
         array(runs.map(({ revision }) => revision), int4),
         array(runs.map(({ lastEventAt }) => lastEventAt), float8),
-        array(runs.map(({ handOvers }) => handOvers ?? 0), int4)
+        array(runs.map(({ redispatches }) => redispatches ?? 0), int4)
       ]),
     startAcceptance: (uuid, runId, deadline) => start({ uuid, runId, deadline })
   })
