@@ -232,8 +232,8 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
     ],
     [
       "retention skips failed tasks",
-      "FROM tasks WHERE completed_at <= ${moment(\"$1\")} AND completed_at",
-      "FROM tasks WHERE status <> 'failed' AND completed_at <= ${moment(\"$1\")} AND completed_at",
+      "FROM tasks WHERE completed_at <= ${moment(\"@before\")} AND completed_at",
+      "FROM tasks WHERE status <> 'failed' AND completed_at <= ${moment(\"@before\")} AND completed_at",
       node("retention")
     ],
     [
@@ -252,8 +252,8 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
   "src/services/store/tasks/ListStatement.ts": [
     [
       "a list shows tasks of other users",
-      `rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = $1",`,
-      `rows: "SELECT created_at, uuid, status FROM tasks WHERE ($1::text = '' OR true)",`,
+      `rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = @sub",`,
+      `rows: "SELECT created_at, uuid, status FROM tasks WHERE (@sub::text = '' OR true)",`,
       node("tasks of their own")
     ]
   ],
@@ -266,8 +266,8 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
     ],
     [
       "a revocation is deleted when its token expires, while tasks of it may run",
-      "count(deleteExpired, [plus(at, Duration.negate(keptAfterExpiry)), limit])",
-      "count(deleteExpired, [at, limit])",
+      "count(deleteExpired, { before: plus(at, Duration.negate(keptAfterExpiry)), limit })",
+      "count(deleteExpired, { before: at, limit })",
       store("")
     ]
   ],

@@ -109,7 +109,7 @@ const add = query(
 )
 const settle = `UPDATE operator_actions SET outcome = $2::text WHERE id = $1::uuid`
 
-const deleteExpired = deletionQuery("operator_actions", `at < ${moment("$1")}`)
+const deleteExpired = deletionQuery("operator_actions", `at < ${moment("@before")}`)
 
 const Found = Schema.Struct({ ...Line.fields, isEdge: Schema.Boolean })
 
@@ -246,7 +246,7 @@ export const layerRetention = (retention: Duration.Duration) =>
   Layer.effectDiscard(Effect.gen(function*() {
     const { count } = yield* makeQueries
     const deleteOld = Effect.flatMap(now, (at) =>
-      count(deleteExpired, [plus(at, Duration.negate(retention)), deletionBatch]))
+      count(deleteExpired, { before: plus(at, Duration.negate(retention)), limit: deletionBatch }))
     yield* Worker.make({
       name: "the deletion of old lines of the audit",
       runOnce: Effect.repeat(deleteOld, {

@@ -54,7 +54,7 @@ const detailRows = query(
   FROM tasks WHERE uuid = $1`
 )
 export const taskDetail: Query<TaskDetail> = {
-  text: detailRows.text,
+  ...detailRows,
   decode: (rows) =>
     detailRows.decode(rows).map(({ requestBytes, turnBytes, ...row }) => ({
       found: row,

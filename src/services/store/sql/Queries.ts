@@ -38,15 +38,42 @@ export const failWhenUnavailable = <A, R>(effect: Effect.Effect<A, SqlError.SqlE
     (error) => isOutage(error) ? Effect.fail(new StoreUnavailable({ cause: error })) : Effect.die(error)
   )
 
-/** A statement with the decoder of its rows. Columns are named as the fields of the row. */
-export interface Query<Row> {
+/** The values of parameters: by their names, or in the order of `$1`, `$2` and so on. */
+export type Values = ReadonlyArray<unknown> | Readonly<Record<string, unknown>>
+
+export interface Statement {
+  /** With `$1`, `$2` and so on. */
   readonly text: string
+  readonly names: ReadonlyArray<string>
+}
+
+/** A statement whose parameters have names: `@limit` is bound to `values.limit`. */
+export const statement = (text: string): Statement => {
+  const names: Array<string> = []
+  const numbered = text.replace(/(?<!\w)@([a-z]\w*)/gi, (_, name: string) => {
+    if (!names.includes(name)) names.push(name)
+    return `$${names.indexOf(name) + 1}`
+  })
+  return { text: numbered, names }
+}
+
+const inOrder = ({ names, text }: Statement, values: Values): ReadonlyArray<unknown> => {
+  if (names.length === 0) return values as ReadonlyArray<unknown>
+  const byName = values as Readonly<Record<string, unknown>>
+  return names.map((name) => {
+    if (!(name in byName)) throw new Error(`@${name} has no value in ${text}`)
+    return byName[name]
+  })
+}
+
+/** A statement with the decoder of its rows. Columns are named as the fields of the row. */
+export interface Query<Row> extends Statement {
   /** Throws when a row is not as expected. */
   readonly decode: (rows: unknown) => ReadonlyArray<Row>
 }
 
 export const query = <Row extends Schema.ConstraintDecoder<unknown>>(row: Row, text: string): Query<Row["Type"]> => ({
-  text,
+  ...statement(text),
   decode: Schema.decodeUnknownSync(Schema.Array(row))
 })
 
@@ -58,12 +85,12 @@ const Count = Schema.Struct({ count: Schema.Int })
 /** A statement that returns one row with the column `count`. */
 export const countQuery = (text: string) => query(Count, text)
 
-/** Deletes rows that another node is not deleting, at most `$2` of them, and counts them. */
+/** Deletes rows that another node is not deleting, at most `@limit` of them, and counts them. */
 export const deletionQuery = (table: string, condition: string) =>
   countQuery(
     `WITH expired AS (
       DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM ${table} WHERE ${condition} LIMIT $2::int FOR UPDATE SKIP LOCKED
+        SELECT ctid FROM ${table} WHERE ${condition} LIMIT @limit::int FOR UPDATE SKIP LOCKED
       )) RETURNING 1
     ) SELECT count(*)::int AS count FROM expired`
   )
@@ -87,24 +114,26 @@ export const moment = (placeholder: string) => `to_timestamp(${placeholder}::flo
 export const hidden = (parameter: string) => `(SELECT ${parameter})`
 
 export const make = Effect.map(SqlClient.SqlClient, (sql) => {
-  const run = (text: string, values: ReadonlyArray<unknown>) => failWhenUnavailable(sql.unsafe(text, values))
-  const rows = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>
-    Effect.map(run(text, values), decode)
+  const run = (statement: Statement, values: Values) =>
+    failWhenUnavailable(Effect.suspend(() => sql.unsafe(statement.text, inOrder(statement, values))))
+  const rows = <Row>(query: Query<Row>, values: Values) => Effect.map(run(query, values), query.decode)
 
   return {
     rows,
     /** On a connection that no other statement shares meanwhile, for one that may take long. */
-    alone: <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>
+    alone: <Row>(query: Query<Row>, values: Values) =>
       Effect.map(
-        failWhenUnavailable(
-          Effect.scoped(Effect.flatMap(sql.reserve, (connection) => connection.execute(text, values, undefined)))
-        ),
-        decode
+        failWhenUnavailable(Effect.scoped(Effect.flatMap(
+          sql.reserve,
+          (connection) => connection.execute(query.text, inOrder(query, values), undefined)
+        ))),
+        query.decode
       ),
-    first: <Row>(query: Query<Row>, values: ReadonlyArray<unknown>) => Effect.map(rows(query, values), Arr.head),
-    count: (query: Query<typeof Count.Type>, values: ReadonlyArray<unknown>) =>
+    first: <Row>(query: Query<Row>, values: Values) => Effect.map(rows(query, values), Arr.head),
+    count: (query: Query<typeof Count.Type>, values: Values) =>
       Effect.map(rows(query, values), ([row]) => row?.count ?? 0),
     /** Discards the rows. */
-    execute: (text: string, values: ReadonlyArray<unknown>) => Effect.asVoid(run(text, values))
+    execute: (statement: string | Statement, values: Values) =>
+      Effect.asVoid(run(Predicate.isString(statement) ? { text: statement, names: [] } : statement, values))
   }
 })

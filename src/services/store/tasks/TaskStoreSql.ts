@@ -24,32 +24,34 @@ const isIn = (shards: string) => `(${shards}::int[] IS NULL OR ${shardOf("uuid")
 const page = (condition: string) =>
   query(
     TaskHead,
-    `SELECT ${headColumns} FROM tasks WHERE ${condition} AND ($1::uuid IS NULL OR uuid > $1::uuid) AND ${isIn("$3")}
-    ORDER BY uuid LIMIT $2::int`
+    `SELECT ${headColumns} FROM tasks WHERE ${condition} AND (@after::uuid IS NULL OR uuid > @after::uuid) AND ${
+      isIn("@shards")
+    }
+    ORDER BY uuid LIMIT @limit::int`
   )
 
 const running = page(isDispatched)
-const dueWithin = page(`${isLive} AND deadline_at > ${moment("$4")} AND deadline_at <= ${moment("$5")}`)
+const dueWithin = page(`${isLive} AND deadline_at > ${moment("@from")} AND deadline_at <= ${moment("@to")}`)
 
 const nextDeadline = query(
   Schema.Struct({ deadline: Timestamp }),
-  `SELECT ${micros("deadline_at")} AS deadline FROM tasks WHERE ${isLive} AND ${isIn("$1")}
+  `SELECT ${micros("deadline_at")} AS deadline FROM tasks WHERE ${isLive} AND ${isIn("@shards")}
   ORDER BY deadline_at LIMIT 1`
 )
 
 const overdue = query(
   TaskHead,
   `SELECT ${headColumns} FROM tasks WHERE uuid IN (
-    (SELECT uuid FROM tasks WHERE ${isLive} AND deadline_at <= ${moment("$1")}
-      AND deadline_at >= ${moment("$3")} LIMIT $2::int)
+    (SELECT uuid FROM tasks WHERE ${isLive} AND deadline_at <= ${moment("@at")}
+      AND deadline_at >= ${moment("@from")} LIMIT @limit::int)
     UNION ALL
-    (SELECT uuid FROM tasks WHERE status = 'pending' AND acceptance_deadline_at <= ${moment("$1")}
-      AND acceptance_deadline_at >= ${moment("$3")} LIMIT $2::int)
-  ) LIMIT $2::int`
+    (SELECT uuid FROM tasks WHERE status = 'pending' AND acceptance_deadline_at <= ${moment("@at")}
+      AND acceptance_deadline_at >= ${moment("@from")} LIMIT @limit::int)
+  ) LIMIT @limit::int`
 )
 
 /** Uses the database's clock, which also timestamps the revocations. */
-const since = `coalesce(statement_timestamp() - make_interval(secs => $1::float8), '-infinity')`
+const since = `coalesce(statement_timestamp() - make_interval(secs => @seconds::float8), '-infinity')`
 
 const revoked = query(
   TaskHead,
@@ -63,7 +65,7 @@ const revoked = query(
     SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.sub = r.sub
       AND (t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before)
     WHERE r.revoked_at >= ${since} AND (t.status = 'processing' OR t.room = 'waiting')
-    LIMIT $2::int
+    LIMIT @limit::int
   ) AND (status = 'processing' OR room = 'waiting')`
 )
 
@@ -76,7 +78,7 @@ const liveStats = query(
 )
 
 const bindShards = (shards: Page[2]) => shards === undefined ? null : `{${shards.join(",")}}`
-const bindPage = ([after, limit, shards]: Page) => [after ?? null, limit, bindShards(shards)]
+const bindPage = ([after, limit, shards]: Page) => ({ after: after ?? null, limit, shards: bindShards(shards) })
 
 /** Deletes the tasks that `selected` locks. Deliveries are locked before attempts, as where outcomes are recorded. */
 const deletion = (selected: string) =>
@@ -109,9 +111,11 @@ const deletion = (selected: string) =>
   )
 
 const deleteEnded = deletion(
-  `SELECT uuid, sub, created_at FROM tasks WHERE completed_at <= ${moment("$1")} AND completed_at >= ${moment("$3")}
+  `SELECT uuid, sub, created_at FROM tasks WHERE completed_at <= ${moment("@before")} AND completed_at >= ${
+    moment("@from")
+  }
       AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)
-    ORDER BY completed_at LIMIT $2::int FOR UPDATE SKIP LOCKED`
+    ORDER BY completed_at LIMIT @limit::int FOR UPDATE SKIP LOCKED`
 )
 
 const deleteTask = deletion(
@@ -121,19 +125,19 @@ const deleteTask = deletion(
 /** Attempts that were claimed while their delivery was deleted: that statement did not see them. */
 const deleteLateAttempts = `DELETE FROM webhook_attempts WHERE task_uuid = $1`
 
-const deleteOrigins = deletionQuery("webhook_origins", `proven_at <= ${moment("$1")}`)
+const deleteOrigins = deletionQuery("webhook_origins", `proven_at <= ${moment("@before")}`)
 
 const deleteExpiredKeys = deletionQuery(
   "idempotency_keys",
-  `expires_at <= ${moment("$1")} AND expires_at >= ${moment("$3")}`
+  `expires_at <= ${moment("@at")} AND expires_at >= ${moment("@from")}`
 )
 
 const claimStops = query(
   PendingStop,
-  `UPDATE core_stops SET attempts = attempts + 1, due_at = ${moment("$2")}
+  `UPDATE core_stops SET attempts = attempts + 1, due_at = ${moment("@until")}
   WHERE run_id IN (
-    SELECT run_id FROM core_stops WHERE due_at <= ${moment("$1")} AND due_at >= ${moment("$4")}
-    ORDER BY due_at LIMIT $3::int FOR UPDATE SKIP LOCKED
+    SELECT run_id FROM core_stops WHERE due_at <= ${moment("@at")} AND due_at >= ${moment("@from")}
+    ORDER BY due_at LIMIT @limit::int FOR UPDATE SKIP LOCKED
   ) RETURNING run_id AS "runId", task_uuid AS "taskId", reason, attempts AS attempt,
     (SELECT ${micros("completed_at")} FROM tasks WHERE uuid = task_uuid) AS "endedAt"`
 )
@@ -163,11 +167,12 @@ export const layerTasks = Layer.effect(
       ...(yield* TaskReadsSql.make),
 
       running: (...page) => rows(running, bindPage(page)),
-      dueWithin: (from, to, ...page) => rows(dueWithin, [...bindPage(page), from, to]),
+      dueWithin: (from, to, ...page) => rows(dueWithin, { ...bindPage(page), from, to }),
       nextDeadline: (shards) =>
-        Effect.map(rows(nextDeadline, [bindShards(shards)]), ([next]) => next?.deadline ?? null),
-      overdue: (at, limit, from = ScanFloor.lowest) => rows(overdue, [at, limit, from]),
-      revoked: (within, limit) => rows(revoked, [within === undefined ? null : Duration.toSeconds(within), limit]),
+        Effect.map(rows(nextDeadline, { shards: bindShards(shards) }), ([next]) => next?.deadline ?? null),
+      overdue: (at, limit, from = ScanFloor.lowest) => rows(overdue, { at, limit, from }),
+      revoked: (within, limit) =>
+        rows(revoked, { seconds: within === undefined ? null : Duration.toSeconds(within), limit }),
       liveStats: Effect.map(rows(liveStats, []), sumStats),
 
       deleteTask: Effect.fnUntraced(function*(uuid) {
@@ -176,11 +181,12 @@ export const layerTasks = Layer.effect(
         if (isDeleted) yield* Effect.ignore(execute(deleteLateAttempts, [uuid]))
         return isDeleted
       }),
-      deleteEnded: (before, limit, from = ScanFloor.lowest) => count(deleteEnded, [before, limit, from]),
-      deleteOrigins: (before, limit) => count(deleteOrigins, [before, limit]),
-      deleteExpiredKeys: (at, limit, from = ScanFloor.lowest) => count(deleteExpiredKeys, [at, limit, from]),
+      deleteEnded: (before, limit, from = ScanFloor.lowest) => count(deleteEnded, { before, limit, from }),
+      deleteOrigins: (before, limit) => count(deleteOrigins, { before, limit }),
+      deleteExpiredKeys: (at, limit, from = ScanFloor.lowest) => count(deleteExpiredKeys, { at, limit, from }),
 
-      claimStops: (at, lease, limit, from = ScanFloor.lowest) => rows(claimStops, [at, plus(at, lease), limit, from]),
+      claimStops: (at, lease, limit, from = ScanFloor.lowest) =>
+        rows(claimStops, { at, until: plus(at, lease), limit, from }),
       deleteStop,
       postponeStop: (runId, until) =>
         execute(`UPDATE core_stops SET due_at = ${moment("$2")} WHERE run_id = $1`, [runId, until])

@@ -159,7 +159,7 @@ const startAcceptance = makeStatement<Attempt, typeof Present>(Present, "start_a
 const claimSilent = query(
   TaskHead,
   `WITH asked AS (
-    SELECT * FROM unnest($1::uuid[], $2::int[], $3::float8[], $4::int[]) AS asked (id, revision, last_event, hand_overs)
+    SELECT * FROM unnest(@ids::uuid[], @revisions::int[], @events::float8[], @dispatches::int[]) AS asked (id, revision, last_event, hand_overs)
   ), found AS (
     SELECT tasks.uuid AS id FROM asked JOIN tasks ON tasks.uuid = asked.id
     WHERE tasks.completed_at IS NULL ORDER BY tasks.uuid FOR NO KEY UPDATE OF tasks SKIP LOCKED
@@ -268,12 +268,12 @@ export const make = Effect.gen(function*() {
     commit,
     cancelInterrupted,
     claimSilent: (runs) =>
-      rows(claimSilent, [
-        array(runs.map(({ uuid }) => uuid), uuid),
-        array(runs.map(({ revision }) => revision), int4),
-        array(runs.map(({ lastEventAt }) => lastEventAt), float8),
-        array(runs.map(({ redispatches }) => redispatches ?? 0), int4)
-      ]),
+      rows(claimSilent, {
+        ids: array(runs.map(({ uuid }) => uuid), uuid),
+        revisions: array(runs.map(({ revision }) => revision), int4),
+        events: array(runs.map(({ lastEventAt }) => lastEventAt), float8),
+        dispatches: array(runs.map(({ redispatches }) => redispatches ?? 0), int4)
+      }),
     startAcceptance: (uuid, runId, deadline) => start({ uuid, runId, deadline })
   })
 })
