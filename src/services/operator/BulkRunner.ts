@@ -204,7 +204,7 @@ const make = Effect.gen(function*() {
     yield* tokens.callerFor(sub, { bulk_id: id }).pipe(
       Effect.flatMap((caller) =>
         requests.rerun(caller, task, { task: rerunFields, request: {} }, {
-          key: keyOf(id, uuid),
+          value: keyOf(id, uuid),
           fingerprint: "",
           keptFor: keyTtl
         })
