@@ -92,6 +92,9 @@ layer(Database.layer)("the schema", (it) => {
       const bound: Readonly<Record<string, string>> = {
         sub: "user-1",
         metadata: `{"env": "prod"}`,
+        assistantId: "7",
+        from: "0",
+        to: "1e15",
         limit: "25",
         offset: "0",
         at: "1e15",

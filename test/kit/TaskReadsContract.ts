@@ -9,7 +9,7 @@ import { Changes } from "../../src/services/signals/Changes.ts"
 import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import { call, commit, makeTask, stored, type StoreTests, turn, uuid } from "./StoredTasks.ts"
 
-const anything = { text: null, assistantId: null, from: null, to: null }
+const anything = { statuses: [], assistantId: null, from: null, to: null }
 
 export const contract = (it: StoreTests) => {
   it.effect("keeps partial output and returns a turn unchanged", () =>
@@ -159,16 +159,27 @@ export const contract = (it: StoreTests) => {
       const uuids = made.map(({ uuid }) =>
         uuid
       )
+      const numbersOf = (found: ReadonlyArray<TaskId>) => found.map((uuid) => uuids.indexOf(uuid) + 1).toSorted()
+      for (const more of [{}, { metadata: { project: "x" } }, { uuids }, { statuses: ["pending"] as const }]) {
+        const list = (wanted: object) =>
+          Effect.map(
+            store.list({ sub: principal.sub, statuses: [], page: 1, perPage: 25, ...more, ...wanted }),
+            ({ tasks, total }) => {
+              assert.strictEqual(total, tasks.length)
+              return numbersOf(tasks.map(({ uuid }) => uuid))
+            }
+          )
+        assert.deepStrictEqual(yield* list({ assistantId: 7 }), [1, 3])
+        assert.deepStrictEqual(yield* list({ from: at(2) }), [2, 3])
+        assert.deepStrictEqual(yield* list({ from: at(2), to: at(3) }), [2])
+        assert.deepStrictEqual(yield* list({ assistantId: 7, to: at(3) }), [1])
+        assert.deepStrictEqual(yield* list({ assistantId: 9 }), [])
+      }
       const search = (wanted: object) =>
-        Effect.map(
-          store.search(principal.sub, { ...anything, ...wanted }),
-          (found) => found.map((uuid) => uuids.indexOf(uuid) + 1).toSorted()
-        )
-      assert.deepStrictEqual(yield* search({ assistantId: 7 }), [1, 3])
-      assert.deepStrictEqual(yield* search({ from: at(2) }), [2, 3])
-      assert.deepStrictEqual(yield* search({ from: at(2), to: at(3) }), [2])
-      assert.deepStrictEqual(yield* search({ assistantId: 7, to: at(3), text: "project: x" }), [1])
-      assert.deepStrictEqual(yield* search({ assistantId: 9 }), [])
+        Effect.map(store.search(principal.sub, { ...anything, text: "project: x", ...wanted }), numbersOf)
+      assert.deepStrictEqual(yield* search({ assistantId: 7, to: at(3) }), [1])
+      assert.deepStrictEqual(yield* search({ statuses: ["pending"] }), [1, 2, 3])
+      assert.deepStrictEqual(yield* search({ statuses: ["failed"] }), [])
       assert.deepStrictEqual(
         [...yield* store.assistants(principal.sub, [...uuids, foreign.uuid])].map(([, assistant]) => assistant)
           .toSorted(),

@@ -62,11 +62,10 @@ const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) => 
 const makeList = Effect.gen(function*() {
   const store = yield* TaskStore
   const waitingOf = yield* TaskReading.makeWaiting
-  return Effect.fnUntraced(function*(sub: string, { included, searched, selections, ...wanted }: ListQuery) {
-    const chosen = yield* selected(sub, selections)
-    const isSearch = Object.values(searched).some((value) => value !== null)
-    const matching = isSearch ? yield* store.search(sub, searched) : null
-    const uuids = chosen === null ? matching : chosen.filter((uuid) => matching?.includes(uuid) ?? true)
+  return Effect.fnUntraced(function*(sub: string, { included, selections, text, ...wanted }: ListQuery) {
+    const linked = yield* selected(sub, selections)
+    const matching = text === null ? null : yield* store.search(sub, { ...wanted, text })
+    const uuids = linked === null ? matching : linked.filter((uuid) => matching?.includes(uuid) ?? true)
     const found = yield* store.list({ sub, ...wanted, uuids })
     const listed = found.tasks.map(({ uuid }) => uuid)
     const metadata = included.has("metadata") ? yield* store.metadata(sub, listed) : undefined

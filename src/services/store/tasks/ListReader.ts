@@ -94,8 +94,8 @@ export const make = Effect.gen(function*() {
   }, (reading, { sub }) => readingLong.withPermit(sub)(reading))
 
   return Effect.fnUntraced(function*(filter: TaskFilter): Effect.fn.Return<TaskPage, StoreUnavailable> {
-    const { metadata = null, page, perPage, statuses, sub, uuids } = filter
-    const list = { sub, statuses, metadata, ...(uuids ? { uuids } : {}) }
+    const { assistantId = null, from = null, metadata = null, page, perPage, statuses, sub, to = null, uuids } = filter
+    const list = { sub, statuses, metadata, assistantId, from, to, ...(uuids ? { uuids } : {}) }
     const offset = (page - 1) * perPage
     const isKnown = uuids ? false : yield* Cache.has(marksOf, list)
     const short = isKnown ? undefined : yield* readShort(list, perPage, offset)

@@ -7,7 +7,7 @@ import { activeStatuses, TaskSummary } from "../../../domain/Task.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
 import { micros, moment, query } from "../sql/Queries.ts"
 import { notEnded, summaryColumns } from "./TaskColumns.ts"
-import type { TaskFilter } from "./TaskStore.ts"
+import type { Chosen, TaskFilter } from "./TaskStore.ts"
 
 /** Tasks that the first statement examines, and matches between two marks. */
 export const step = 10_000
@@ -37,6 +37,19 @@ const allTasks: Source = {
   isMatch: statusMatches
 }
 
+/** The conditions of `Chosen`. The row of a task is only read for its assistant. */
+const isInRange = `created_at >= coalesce(${moment("@from")}, '-infinity') AND created_at < coalesce(${
+  moment("@to")
+}, 'infinity')`
+const isOfAssistant = `(@assistantId::float8 IS NULL OR (SELECT assistant_id FROM tasks
+      WHERE sub = @sub AND tasks.created_at = every.created_at AND tasks.uuid = every.uuid) = @assistantId::float8)`
+
+const chosenTasks: Source = {
+  prepared: "",
+  rows: `${allTasks.rows} AND ${isInRange}`,
+  isMatch: `${statusMatches} AND ${isOfAssistant}`
+}
+
 /** Has an index of its own. `OFFSET` hides the order, which would make the planner read the index of all tasks. */
 const activeTasks: Source = {
   prepared: "",
@@ -60,20 +73,21 @@ const labeledTasks: Source = {
       SELECT count(*) FROM (SELECT FROM task_labels counted WHERE counted.label = labels.label LIMIT ${step}) AS few
     ) LIMIT 1
   ),`,
-  rows: "SELECT created_at, task_uuid AS uuid FROM task_labels WHERE label = (SELECT label FROM rarest)",
+  rows: "SELECT created_at, task_uuid AS uuid FROM task_labels WHERE label = (SELECT label FROM rarest)"
+    + ` AND ${isInRange}`,
   isMatch: `(
     NOT EXISTS (SELECT FROM labels OFFSET 1) OR ${hasAllLabels}
   ) AND (
     @statuses::text[] IS NULL OR (SELECT status FROM tasks
       WHERE sub = @sub AND tasks.created_at = every.created_at AND tasks.uuid = every.uuid) = ANY (@statuses::text[])
-  )`
+  ) AND ${isOfAssistant}`
 }
 
 /** A bounded number of tasks, by their ids. */
 const givenTasks: Source = {
   prepared: `${labels},`,
-  rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = @sub AND uuid = ANY (@uuids::uuid[])",
-  isMatch: `${statusMatches} AND ${hasAllLabels}`
+  rows: `SELECT created_at, uuid, status FROM tasks WHERE sub = @sub AND uuid = ANY (@uuids::uuid[]) AND ${isInRange}`,
+  isMatch: `${statusMatches} AND ${hasAllLabels} AND ${isOfAssistant}`
 }
 
 const pageOf = (keys: string) =>
@@ -157,26 +171,32 @@ const statementsOf = (source: Source) => ({
 
 const all = statementsOf(allTasks)
 const active = statementsOf(activeTasks)
+const chosen = statementsOf(chosenTasks)
 const labeled = statementsOf(labeledTasks)
 const given = statementsOf(givenTasks)
 
-export const statements = { all, active, labeled }
+export const statements = { all, active, chosen, labeled }
 
 /** The tasks of a list, whatever its page. */
-export type Matches = Pick<TaskFilter, "sub" | "statuses" | "uuids"> & {
+export type Matches = Chosen & Pick<TaskFilter, "sub" | "statuses" | "uuids"> & {
   readonly metadata: TaskFilter["metadata"] | null
 }
 
 const isActive = (statuses: TaskFilter["statuses"]) =>
   statuses.length > 0 && statuses.every((status) => activeStatuses.some((active) => active === status))
 
-export const of = ({ metadata, statuses, uuids }: Matches) =>
-  uuids ? given : metadata ? labeled : isActive(statuses) ? active : all
+const isChosen = ({ assistantId, from, to }: Chosen) => assistantId !== null || from !== null || to !== null
+
+export const of = (list: Matches) =>
+  list.uuids ? given : list.metadata ? labeled : isChosen(list) ? chosen : isActive(list.statuses) ? active : all
 
 /** The values of the parameters that every statement may have. */
-export const bind = ({ metadata, statuses, sub, uuids }: Matches) => ({
+export const bind = ({ assistantId, from, metadata, statuses, sub, to, uuids }: Matches) => ({
   sub,
   statuses: statuses.length === 0 ? null : `{${statuses.join(",")}}`,
   metadata: JSON.stringify(metadata ?? {}),
+  assistantId,
+  from,
+  to,
   uuids: uuids ? `{${uuids.join(",")}}` : null
 })

@@ -8,7 +8,7 @@ import { runningStatuses, type TaskId } from "../../../domain/Task.ts"
 import { KeptFields } from "../../../domain/TaskRequest.ts"
 import { byId, bytesOf, headOf, keyOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "../MemoryTables.ts"
 import { idPattern, matchesIn } from "./TaskSearch.ts"
-import { partOf, type PendingRun, type TaskSearched } from "./TaskStore.ts"
+import { partOf, type PendingRun, type TaskFilter, type TaskSearched } from "./TaskStore.ts"
 
 const newestFirst = (a: TaskRow, b: TaskRow) => b.task.createdAt - a.task.createdAt || byId(b, a)
 
@@ -30,12 +30,19 @@ const excerptsOf = (rows: Rows, sub: string, uuids: ReadonlyArray<TaskId>): Read
     return excerpt === null ? [] : [[uuid, excerpt]]
   }))
 
-const search = (rows: Rows, sub: string, { assistantId, from, text, to }: TaskSearched) => {
-  const own = [...rows.values()].filter(({ task }) =>
-    task.principal.sub === sub && (assistantId === null || task.assistantId === assistantId) &&
+/** The tasks of a user that are chosen. */
+const chosenOf = (
+  rows: Rows,
+  { assistantId = null, from = null, statuses, sub, to = null }: Omit<TaskFilter, "page" | "perPage">
+) =>
+  [...rows.values()].filter(({ status, task }) =>
+    task.principal.sub === sub && (statuses.length === 0 || statuses.includes(status)) &&
+    (assistantId === null || task.assistantId === assistantId) &&
     (from === null || task.createdAt >= from) && (to === null || task.createdAt < to)
   )
-  if (text === null) return own.map(({ uuid }) => uuid)
+
+const search = (rows: Rows, sub: string, { text, ...chosen }: TaskSearched) => {
+  const own = chosenOf(rows, { sub, ...chosen })
   const [wanted, pattern] = [text.toLowerCase(), idPattern(text)]
   const parts = pattern?.split("%").filter((part) => part !== "") ?? []
   const isNamed = ({ task, uuid }: TaskRow) =>
@@ -62,10 +69,9 @@ export const make = Effect.map(MemoryTables, (tables) => {
 
     heads: (uuids) => Effect.sync(() => uuids.flatMap((uuid) => rows.get(uuid) ?? []).map(headOf)),
 
-    list: ({ metadata, page, perPage, statuses, sub, uuids }) =>
+    list: ({ metadata, page, perPage, uuids, ...chosen }) =>
       Effect.sync(() => {
-        const matching = [...rows.values()]
-          .filter((row) => row.task.principal.sub === sub && (statuses.length === 0 || statuses.includes(row.status)))
+        const matching = chosenOf(rows, chosen)
           .filter(({ task, uuid }) => hasAll(task.metadata, metadata ?? {}) && (uuids?.includes(uuid) ?? true))
           .toSorted(newestFirst)
         const start = (page - 1) * perPage

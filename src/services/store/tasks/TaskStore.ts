@@ -93,7 +93,15 @@ export type Commit =
   | { readonly _tag: "Revoked"; readonly head: TaskHead }
   | { readonly _tag: "Unknown" }
 
-export interface TaskFilter {
+/** Conditions of a list, each null for any task. */
+export interface Chosen {
+  readonly assistantId: number | null
+  /** When it was created: from a moment on, and before another one. */
+  readonly from: Timestamp | null
+  readonly to: Timestamp | null
+}
+
+export interface TaskFilter extends Partial<Chosen> {
   readonly sub: string
   /** Empty means all statuses. */
   readonly statuses: ReadonlyArray<TaskStatus>
@@ -105,14 +113,12 @@ export interface TaskFilter {
   readonly perPage: number
 }
 
-/** The conditions of a search; null for anything. */
-export interface TaskSearched {
-  /** In its id, metadata or excerpt. */
-  readonly text: string | null
-  readonly assistantId: number | null
-  /** When it was created: from a moment on, and before another one. */
-  readonly from: Timestamp | null
-  readonly to: Timestamp | null
+/** A search among the tasks that are chosen. */
+export interface TaskSearched extends Chosen {
+  /** Empty means all statuses. */
+  readonly statuses: ReadonlyArray<TaskStatus>
+  /** In the id, metadata or excerpt. */
+  readonly text: string
 }
 
 export interface TaskPage {
