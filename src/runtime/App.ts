@@ -40,7 +40,7 @@ import * as PendingWork from "../services/store/PendingWork.ts"
 import * as RevocationRepositorySql from "../services/store/revocations/RevocationRepositorySql.ts"
 import * as Migrations from "../services/store/schema/Migrations.ts"
 import { writeProbe } from "../services/store/schema/WriteProbe.ts"
-import * as MeasuredTaskWrites from "../services/store/tasks/MeasuredTaskWrites.ts"
+import * as MeasuredTaskStore from "../services/store/tasks/MeasuredTaskStore.ts"
 import * as TaskStoreSql from "../services/store/tasks/TaskStoreSql.ts"
 import { TurnReport } from "../services/store/TurnReport.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
@@ -301,7 +301,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerTasks = Layer.mergeAll(layerDrainWebhooks, layerCensus).pipe(
     Layer.provideMerge(TaskEngine.layer),
     Layer.provideMerge([
-      Layer.provideMerge(MeasuredTaskWrites.layer, layerTaskStores),
+      Layer.provideMerge(MeasuredTaskStore.layer, layerTaskStores),
       Layer.provide(RevocationRepositorySql.layer, layerRevocationHooks)
     ]),
     Layer.provideMerge(layerRelay(database)),

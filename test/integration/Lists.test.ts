@@ -4,9 +4,10 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { Timestamp } from "../../src/domain/Timestamp.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import { labelOf } from "../../src/services/store/tasks/ListStatement.ts"
-import { type TaskFilter, TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import * as TaskReadsSql from "../../src/services/store/tasks/TaskReadsSql.ts"
+import { type TaskFilter, TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
+import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
 import * as Database from "../kit/Database.ts"
 
 const sub = "user"
@@ -35,13 +36,13 @@ const layerTasks = Layer.provideMerge(
   Layer.effectDiscard(
     Effect.andThen(insert(1, stored), Effect.flatMap(SqlClient.SqlClient, (sql) => sql`VACUUM ANALYZE`))
   ),
-  Layer.provideMerge(TaskReadsSql.layer, Database.layer)
+  Layer.provideMerge(Layer.provide(TaskStoreSql.layerTasks, Changes.layer), Database.layer)
 )
 
 const list = (filter: Partial<TaskFilter>) =>
   Effect.gen(function*() {
-    const reads = yield* TaskReads
-    const { tasks, total } = yield* reads.list({ sub, statuses: [], page: 1, perPage: 3, ...filter })
+    const store = yield* TaskStore
+    const { tasks, total } = yield* store.list({ sub, statuses: [], page: 1, perPage: 3, ...filter })
     return [tasks.map(({ createdAt }) => createdAt % 1_000_000), total]
   })
 

@@ -59,10 +59,10 @@ export const WaitingOnView = Schema.Struct({
   until: Moment.annotateKey({ description: "Deadline; the task fails when it passes." }),
   silent_since: Schema.NullOr(Moment).annotate({
     description:
-      "The last sign of life, while the core reports nothing of the run and it was handed over again; otherwise null."
+      "The last sign of life, while the core reports nothing of the run and it was dispatched again; otherwise null."
   }),
   hand_overs: Schema.NullOr(Count).annotate({
-    description: "With `silent_since`, how often the run was handed over again since then; otherwise null."
+    description: "With `silent_since`, how often the run was dispatched again since then; otherwise null."
   })
 }).annotate({
   identifier: "WaitingOn",

@@ -6,7 +6,7 @@ import * as Metadata from "../../domain/Metadata.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { parse, type Timestamp } from "../../domain/Timestamp.ts"
 import type { TaskLink } from "../../services/Extensions.ts"
-import type { Chosen } from "../../services/store/tasks/TaskReads.ts"
+import type { Chosen } from "../../services/store/tasks/TaskStore.ts"
 import type { ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "./body/BodyErrors.ts"
 

@@ -223,7 +223,7 @@ const stop = query(
   ), forgotten AS (${forgetReruns}) SELECT ${columns} FROM ended`
 )
 
-const deleteOld = deletionQuery("operator_bulk", `ended_at < ${moment("$1")}`)
+const deleteOld = deletionQuery("operator_bulk", `ended_at < ${moment("@before")}`)
 const deleteOldFiles =
   `DELETE FROM operator_erased_files f WHERE NOT EXISTS (SELECT FROM operator_bulk b WHERE b.id = f.bulk_id)`
 
@@ -333,7 +333,8 @@ const make = Effect.gen(function*() {
     hasWaiting: (id) => Effect.map(count(waitingReruns, [id]), (waiting) => waiting > 0),
     end: ({ id, owner }, at, sub) => execute(end, [id, owner, at, sub ?? null]),
     stop: (id, at) => first(stop, [id, at]),
-    deleteOld: (before) => Effect.andThen(count(deleteOld, [before, deletionBatch]), execute(deleteOldFiles, [])),
+    deleteOld: (before) =>
+      Effect.andThen(count(deleteOld, { before, limit: deletionBatch }), execute(deleteOldFiles, [])),
     addFiles: (id, found) => found.length === 0 ? Effect.void : execute(addFiles, [id, textArray(found)]),
     files: (id, limit) => Effect.map(rows(files, [id, limit]), (found) => found.map(({ id }) => id))
   })

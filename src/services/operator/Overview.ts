@@ -7,7 +7,7 @@ import { ClusterNodes, type Member, unownedShards } from "../operations/ClusterN
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { type QueueState, RunQueue } from "../store/queue/RunQueue.ts"
-import type { TaskStats } from "../store/tasks/TaskScans.ts"
+import type { TaskStats } from "../store/tasks/TaskStore.ts"
 import type { HistoryName } from "./History.ts"
 import { OperatorStore, type OriginStats } from "./OperatorStore.ts"
 import { StoredBytes, type UserStorage } from "./StoredBytes.ts"
@@ -43,10 +43,10 @@ interface Facts {
   readonly lastHour: (name: HistoryName) => number
   /** Those with pending deliveries, or failed ones in the last hour. */
   readonly origins: ReadonlyArray<OriginStats>
-  /** Of the node that answers. */
+  /** The reach of the core from the node that answers. */
   readonly coreUnreachable: Unreachable | undefined
   readonly queue: QueueState
-  /** Since when the core says to the node that answers that it has no room. */
+  /** The moment from which on the core says to the node that answers that it has no room. */
   readonly coreBusySince: Timestamp | undefined
   /** Runs without progress for `stuckAfter`. */
   readonly stuck: { readonly total: number; readonly oldest: Timestamp | null }
@@ -211,7 +211,7 @@ const makeReading = Effect.gen(function*() {
   return Effect.gen(function*() {
     yield* storedBytes.ask
     const at = yield* now
-    const live = yield* store.scans.liveStats
+    const live = yield* store.store.liveStats
     const { origins } = yield* store.origins({ from: plus(at, Duration.hours(-1)), to: at })
     const members = yield* nodes.all
     const millisSince = (moment: Timestamp | null) =>

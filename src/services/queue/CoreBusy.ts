@@ -9,7 +9,7 @@ import { plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { Settings } from "../settings/Settings.ts"
 import type { RunLimits } from "../store/queue/RunQueue.ts"
-import type { QueueEntry } from "../store/tasks/TaskWrites.ts"
+import type { QueueEntry } from "../store/tasks/TaskStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 
 /** The pause before a probe, doubled up to the longest while probes are refused. A core that asks for more gets it. */
@@ -116,7 +116,7 @@ const make = Effect.gen(function*() {
   let pace: Pace | undefined
   /** Until when a place is left to each of these runs. */
   const reserved = new Map<RunId, Timestamp>()
-  /** Of the present pace. A run that has begun with an earlier one was not meant for a busy core. */
+  /** The number of the present pace. A run that has begun with an earlier one was not meant for a busy core. */
   let token = 0
   /** Whether an admission may find a run that waits: also one from before the start of this node. */
   let mayWait = true
@@ -218,7 +218,7 @@ const make = Effect.gen(function*() {
         pace.probe = undefined
         pace.refusals++
       }
-      // Of the runs that were sent before the first refusal each is refused: they tell nothing new.
+      // Each run that was sent before the first refusal is refused: that is no news.
       if (begun === token) pace.allowed = Math.min(pace.allowed, taken)
       const until = plus(at, begun === token ? pauseOf(pace, retryAfter) : asked(retryAfter))
       if (until > pace.pausedUntil) pace.pausedUntil = until

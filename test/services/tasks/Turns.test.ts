@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import * as Limits from "../../../src/domain/Limits.ts"
 import { TaskId } from "../../../src/domain/Task.ts"
 import { Memory } from "../../../src/services/limits/Memory.ts"
-import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { makeClient, slicesOf, Turns } from "../../../src/services/tasks/Turns.ts"
 
 const uuid = TaskId.make("019a0000-0000-7000-8000-000000000000")
@@ -23,7 +23,7 @@ describe("Turns", () => {
       yield* Effect.scoped(share(makeClient(), versionOf(2)))
       yield* both
       assert.deepStrictEqual(read, [1, 2, 1])
-    }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskReads, {})]))))
+    }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskStore, {})]))))
 
   it.effect.each(
     [
@@ -54,7 +54,7 @@ describe("Turns", () => {
           yield* Fiber.interrupt(waiting)
         }))
         yield* Scope.close(scope, Exit.void)
-      }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskReads, {})])))
+      }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskStore, {})])))
   )
 
   it.effect("sends the pieces in their order", () =>

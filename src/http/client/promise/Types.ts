@@ -264,9 +264,9 @@ export interface WaitingOn {
   readonly position: number | null
   /** Deadline; the task fails when it passes. */
   readonly until: string
-  /** The last sign of life, while the core reports nothing of the run and it was handed over again; otherwise null. */
+  /** The last sign of life, while the core reports nothing of the run and it was dispatched again; otherwise null. */
   readonly silent_since: string | null
-  /** With `silent_since`, how often the run was handed over again since then; otherwise null. */
+  /** With `silent_since`, how often the run was dispatched again since then; otherwise null. */
   readonly hand_overs: number | null
 }
 

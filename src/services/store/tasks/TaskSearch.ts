@@ -4,7 +4,7 @@ import * as Excerpt from "../../../domain/Excerpt.ts"
 import { TaskId } from "../../../domain/Task.ts"
 import * as FairPermits from "../../limits/FairPermits.ts"
 import { make as makeQueries, moment, query } from "../sql/Queries.ts"
-import type { TaskSearched } from "./TaskReads.ts"
+import type { TaskSearched } from "./TaskStore.ts"
 
 /** The newest tasks whose ids and metadata are searched, and those whose excerpts are. */
 const searchedTasks = 10_000
