@@ -105,8 +105,9 @@ export const make = Effect.gen(function*() {
       if (bytes <= maxBytes * freedTo) break
       if (other.hasEnded && other.readers === 0) remove(other)
       else {
-        bytes -= other.text.size
+        const before = other.text.size
         other.text.free()
+        bytes += other.text.size - before
       }
     }
   }

@@ -117,9 +117,9 @@ export class LiveText {
     this.#drop(Math.max(needed, this.end - Limits.unreadText))
   }
 
-  /** Frees the text, but not what it counts. */
+  /** Frees the text, but not what it counts, nor the first half of a pair: a reader would wait for the whole character. */
   free(): void {
-    this.#set("", this.end)
+    this.#set(this.part(this.wholeEnd).text, this.wholeEnd)
   }
 
   /**

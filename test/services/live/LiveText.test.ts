@@ -65,4 +65,12 @@ describe("LiveText", () => {
     assert.isBelow(process.memoryUsage().heapUsed - before, 2 * 1024 * 1024)
     assert.strictEqual(text.end, 320_000)
   })
+
+  it("keeps the first half of a pair when it is freed, so that the part behind begins with a whole character", () => {
+    const text = new LiveText(id, 0)
+    text.append("hello \ud83d")
+    text.free()
+    text.append("\ude00 and more")
+    assert.deepStrictEqual(text.part(0), { offset: 6, text: "\u{1f600} and more" })
+  })
 })

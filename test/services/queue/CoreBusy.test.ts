@@ -43,8 +43,9 @@ describe("an admission", () => {
       assert.deepStrictEqual([isWoken(true), isWoken(false)], [true, false])
       yield* busy.emptied(yield* now, busy.version())
       assert.deepStrictEqual([isWoken(true), isWoken(false)], [false, false])
-      for (const note of [Effect.sync(busy.waits), busy.held(yield* now)]) {
-        yield* note
+      const at = yield* now
+      for (const note of [() => Effect.sync(busy.waits), () => busy.held(at)]) {
+        yield* note()
         assert.deepStrictEqual([isWoken(true), isWoken(false)], [true, false])
         yield* busy.emptied(yield* now, busy.version())
       }
