@@ -17,6 +17,8 @@ interface Page<Row> {
 export interface Task {
   readonly uuid: string
   readonly sub: string
+  readonly assistant_id: number | null
+  readonly assistant_name: string | null
   readonly status: TaskStatus
   readonly error: string | null
   readonly created_at: string
@@ -262,6 +264,15 @@ export interface BulkList {
   readonly data: ReadonlyArray<Bulk>
 }
 
+export interface Silences {
+  readonly data: ReadonlyArray<{
+    readonly kind: "cause" | "alert"
+    readonly key: string
+    readonly until: string
+    readonly by: string
+  }>
+}
+
 export type Audit = Page<{
   readonly id: string
   readonly at: string
@@ -307,6 +318,7 @@ export const auditActions = [
   "bulk_stop",
   "limits",
   "queue",
+  "silence",
   "export",
   "erase",
   "usage_erase",

@@ -1,25 +1,21 @@
-/** What an operator does not want to see for a day, in this browser: causes of failures, and alerts that have ended. */
-import { isFields, parse } from "./json.ts"
-import * as preferences from "./preferences.ts"
+/** What operators have put aside for a day, for all of them: causes of failures, and alerts that have ended. */
+import { signal } from "@preact/signals"
+import { get, put } from "./operator.ts"
+import type { Silences } from "./operatorTypes.ts"
 
-const name = "silenced"
-/** Milliseconds. */
-const keptFor = 86_400_000
-const maxKept = 200
+type Kind = Silences["data"][number]["kind"]
 
-const read = (): ReadonlyArray<readonly [key: string, until: number]> => {
-  const kept = parse(preferences.read(preferences.local, name) ?? "")?.value
-  return isFields(kept)
-    ? Object.entries(kept).flatMap(([key, until]) =>
-      typeof until === "number" && until > Date.now() ? [[key, until] as const] : []
-    )
-    : []
+const known = signal<Silences["data"]>([])
+
+/** Read with each screen that shows some of them. */
+export const load = async (signal?: AbortSignal) => {
+  known.value = (await get<Silences>("/silences", signal)).data
 }
 
-export const has = (key: string): boolean => read().some(([known]) => known === key)
+export const find = (kind: Kind, key: string) => known.value.find((each) => each.kind === kind && each.key === key)
 
-export const toggle = (key: string) => {
-  const others = read().filter(([known]) => known !== key)
-  const next = has(key) ? others : [...others, [key, Date.now() + keptFor] as const]
-  preferences.write(preferences.local, name, JSON.stringify(Object.fromEntries(next.slice(-maxKept))))
+/** For a day, or no longer. */
+export const set = async (kind: Kind, key: string, isSilent: boolean) => {
+  await put("/silences", { kind, key, hours: isSilent ? 24 : null })
+  await load()
 }

@@ -5,6 +5,7 @@ import { JsonObject } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { BulkAction, BulkState } from "../../services/operator/BulkStore.ts"
+import { SilenceKind } from "../../services/operator/Silences.ts"
 import * as Tasks from "../contract/TaskSchemas.ts"
 import { OperatorDeliveryView, OperatorTaskView } from "./OperatorSchemas.ts"
 
@@ -119,6 +120,37 @@ export const AuditView = Schema.Struct({
     "False when the search examined its maximum number of lines before the page was full."
   )
 }).annotate({ identifier: "Audit", description: "One page of the audit." })
+
+/** Hours, and characters of what an index of Postgres can hold. */
+const [maxHours, maxSilenced] = [31 * 24, 600]
+const silenced = {
+  kind: described(SilenceKind, "A cause of failures, or an alert that has ended."),
+  key: described(
+    Schema.String.check(isAtMostCharacters(maxSilenced)),
+    "The `fingerprint` of a cause, or a name that the console gives an alert."
+  )
+}
+
+export const SilenceBody = Schema.Struct({
+  ...silenced,
+  hours: described(
+    Schema.NullOr(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxHours }))),
+    `How long it holds, 1 to ${maxHours}; null ends it.`
+  )
+}).annotate({ identifier: "Silence", description: "What is put aside." })
+
+export const SilenceView = Schema.Struct({
+  ...silenced,
+  until: momentOrNull("Its end; null when it was ended."),
+  by: text("The operator.")
+}).annotate({ identifier: "SilenceState", description: "A silence after its change." })
+
+export const SilencesView = Schema.Struct({
+  data: described(
+    Schema.Array(Schema.Struct({ ...silenced, until: moment("Its end."), by: text("The operator.") })),
+    "Newest first, 1,000 at most."
+  )
+}).annotate({ identifier: "Silences", description: "What operators have put aside for all of them." })
 
 export const LimitsBody = Schema.Struct({
   max_active_tasks: described(

@@ -1,27 +1,30 @@
 /** Handlers of bulk actions, single users and the audit. */
-import { Effect, identity, Option, Stream } from "effect"
+import { Duration, Effect, identity, Option, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isName } from "../../domain/Principal.ts"
 import { Revocation } from "../../domain/Revocation.ts"
 import { format, formatOrNull, now, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
+import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
 import { Audit, type Line } from "../../services/operator/Audit.ts"
 import { BulkActions } from "../../services/operator/Bulk.ts"
 import type { Bulk } from "../../services/operator/BulkStore.ts"
 import { allTasks } from "../../services/operator/Selection.ts"
+import { Silences } from "../../services/operator/Silences.ts"
 import { UserRecords, type UserSummary } from "../../services/operator/UserRecords.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { Conflict, Forbidden, invalid, NotFound } from "../contract/Errors.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
 import { audited, CurrentOperator } from "../OperatorRoutes.ts"
-import { BulkBody, EraseBody, LimitsBody, rates } from "./ActionSchemas.ts"
+import { BulkBody, EraseBody, LimitsBody, rates, SilenceBody } from "./ActionSchemas.ts"
 import * as Filter from "./OperatorFilter.ts"
 import * as Query from "./OperatorQuery.ts"
 import { ShowsContent } from "./OperatorSettings.ts"
 import * as Views from "./OperatorViews.ts"
 
 const startBulk = kind(BulkBody, { to: identity })
+const setSilence = kind(SilenceBody, { to: identity })
 const setLimits = kind(LimitsBody, { to: identity })
 const eraseUser = kind(EraseBody, { to: identity })
 
@@ -87,8 +90,10 @@ const checkName = (sub: string) =>
 
 export const make = Effect.gen(function*() {
   const audit = yield* Audit
+  const backend = yield* AssistantBackend
   const bulk = yield* BulkActions
   const records = yield* UserRecords
+  const silences = yield* Silences
   const tasks = yield* Tasks
   const links = yield* TaskLinks
   const showsContent = yield* ShowsContent
@@ -120,7 +125,7 @@ export const make = Effect.gen(function*() {
         const { matched, sample } = yield* bulk.dryRun(selection)
         return HttpServerResponse.jsonUnsafe({
           matched,
-          sample: [...sample.tasks.map(Views.task), ...sample.deliveries.map(Views.delivery)]
+          sample: [...sample.tasks.map((task) => Views.task(task, backend)), ...sample.deliveries.map(Views.delivery)]
         })
       }
       const { name } = yield* CurrentOperator
@@ -161,6 +166,19 @@ export const make = Effect.gen(function*() {
         bulk.stop(found.id)
       )
       return Option.isSome(stopped) ? viewOf(stopped.value) : yield* ended
+    }),
+
+    silences: Effect.map(silences.list, (found) => ({
+      data: found.map(({ key, kind, operator, until }) => ({ kind, key, until: format(until), by: operator }))
+    })),
+    silence: Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+      const { body: { hours, key, kind: of } } = yield* read(setSilence, request)
+      const { name: by } = yield* CurrentOperator
+      const until = yield* audited(
+        { action: "silence", target: key, reason: `${of}: ${hours === null ? "ended" : `${hours} h`}` },
+        silences.set({ kind: of, key, operator: by }, hours === null ? null : Duration.hours(hours))
+      )
+      return HttpServerResponse.jsonUnsafe({ kind: of, key, until: formatOrNull(until), by })
     }),
 
     user: Effect.fnUntraced(function*(name: string) {

@@ -51,6 +51,23 @@ export const stopBulk = HttpApiEndpoint.post("stopBulk", `${base}/bulk/:id/stop`
   documented("stopBulk", "Stop a bulk action", "What is done stays done. An erasure cannot be stopped.")
 )
 
+export const silences = HttpApiEndpoint.get("silences", `${base}/silences`, {
+  success: Views.SilencesView,
+  error: Errors.ServiceUnavailable
+}).annotateMerge(documented("silences", "List silences", "Causes of failures and ended alerts that are put aside."))
+
+export const silence = HttpApiEndpoint.put("silence", `${base}/silences`, {
+  payload: Views.SilenceBody,
+  success: Views.SilenceView,
+  error: Errors.jsonErrors
+}).annotateMerge(
+  documented(
+    "silence",
+    "Put a cause or an alert aside",
+    "The console of every operator folds it until then. Nothing else changes: it still counts, and new alerts appear."
+  )
+)
+
 export const user = HttpApiEndpoint.get("user", `${base}/users/:sub`, {
   params: sub,
   success: Views.UserView,

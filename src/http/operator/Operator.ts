@@ -65,6 +65,7 @@ const makeTaskReads = Effect.gen(function*() {
   const store = yield* OperatorStore
   const nodes = yield* ClusterNodes
   const queue = yield* RunQueue
+  const backend = yield* AssistantBackend
   const showsContent = yield* ShowsContent
 
   return {
@@ -73,7 +74,7 @@ const makeTaskReads = Effect.gen(function*() {
       const { revision, uuid: id } = detail.head
       const position = isQueued(detail.head) ? (yield* queue.positions([id])).get(id) : undefined
       const events = yield* store.store.eventsAfter(id, Math.max(-1, revision - listedEvents), listedEvents)
-      return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all, position)
+      return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all, position, backend)
     }, Effect.catchTags(taskErrors)),
     content: Effect.fnUntraced(function*(uuid: string) {
       const { role } = yield* CurrentOperator
@@ -108,7 +109,7 @@ const makeReads = Effect.gen(function*() {
     overview: Effect.map(readOverview, (overview) => Views.overview(overview, known)),
     tasks: Effect.gen(function*() {
       const { order, search } = yield* Query.tasks(links)
-      return pageView(yield* store.tasks(search), order, Views.task)
+      return pageView(yield* store.tasks(search), order, (found) => Views.task(found, backend))
     }),
     ...(yield* makeTaskReads),
     errors: Effect.gen(function*() {
@@ -280,6 +281,8 @@ export const layer = HttpApiBuilder.group(
       .handle("listBulk", () => orUnavailable(actions.listBulk))
       .handle("getBulk", ({ params }) => orUnavailable(actions.getBulk(params.id)))
       .handle("stopBulk", ({ params }) => orUnavailable(actions.stopBulk(params.id)))
+      .handle("silences", () => orUnavailable(actions.silences))
+      .handleRaw("silence", ({ request }) => orUnavailable(actions.silence(request)))
       .handleRaw("user", ({ params }) => orUnavailable(actions.user(params.sub)))
       .handleRaw("setLimits", ({ params, request }) => orUnavailable(actions.setLimits(params.sub, request)))
       .handleRaw("exportUser", ({ params }) => orUnavailable(actions.exportUser(params.sub)))

@@ -176,6 +176,8 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
   Actions.listBulk,
   Actions.getBulk,
   Actions.stopBulk,
+  Actions.silences,
+  Actions.silence,
   Actions.user,
   Actions.setLimits,
   Actions.exportUser,

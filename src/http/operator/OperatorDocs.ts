@@ -33,6 +33,8 @@ const names = {
   listBulk: "listBulkActions",
   getBulk: "getBulkAction",
   stopBulk: "stopBulkAction",
+  silences: "listSilences",
+  silence: "setSilence",
   user: "getUser",
   setLimits: "setUserLimits",
   exportUser: "exportUser",
@@ -109,6 +111,8 @@ const end = { next: null, complete: true }
 const task = {
   uuid,
   sub: "user-1",
+  assistant_id: 1,
+  assistant_name: "Rules",
   status: "failed",
   error: "The model did not answer.",
   created_at: at,
@@ -128,6 +132,7 @@ const delivery = {
   next_attempt_at: null,
   attempts: [{ number: 1, started_at: at, duration_ms: 15_000, response_status: null, error: "timed_out", hint: null }]
 }
+const silence = { kind: "cause", key: "Model … is overloaded", until: at, by: "token-1" }
 const runId = "019ac5d2-8001-7b10-a5f3-90b1c2d3e4f5"
 const node = {
   instance: uuid,
@@ -320,6 +325,8 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
   listBulk: { response: { data: [bulk] } },
   getBulk: { response: bulk },
   stopBulk: { response: { ...bulk, state: "stopped", ended_at: at } },
+  silences: { response: { data: [silence] } },
+  silence: { request: { kind: silence.kind, key: silence.key, hours: 24 }, response: silence },
   user: {
     response: {
       sub: "user-1",
@@ -387,6 +394,8 @@ const responses: Readonly<Record<keyof typeof names, Responses>> = {
     ...unknownBulk,
     409: "The action has ended, or is an erasure."
   },
+  silences: { 200: "What is put aside now." },
+  silence: { 200: "It is put aside, or no longer." },
   user: { 200: "What is kept of the user, in numbers." },
   setLimits: { 200: "The limit holds from the next create on." },
   exportUser: {

@@ -31,6 +31,8 @@ const page = {
 const task = {
   uuid: described(Uuid, "Task identifier."),
   sub: text("The user."),
+  assistant_id: described(Schema.NullOr(Schema.Int), "The assistant; null for tasks of an early version."),
+  assistant_name: described(Schema.NullOr(Schema.String), "Its name, if the backend has listed it to a user lately."),
   status: described(Status, "Status of the task."),
   error: described(Schema.NullOr(Schema.String), "The error, cut after 500 characters."),
   created_at: moment("Moment of creation."),

@@ -5,6 +5,7 @@ import * as TaskView from "../../domain/TaskView.ts"
 import { format, formatOrNull, type Timestamp } from "../../domain/Timestamp.ts"
 import { type Delivery, originOf } from "../../domain/Webhook.ts"
 import type { Unreachable } from "../../services/core/CoreReach.ts"
+import type { AssistantBackend } from "../../services/files/AssistantBackend.ts"
 import { type Member, unownedShards } from "../../services/operations/ClusterNodes.ts"
 import * as EndedBy from "../../services/operator/EndedBy.ts"
 import { historyNames, type Point } from "../../services/operator/History.ts"
@@ -25,11 +26,15 @@ import type { RecordedEvent } from "../../services/store/tasks/TaskStore.ts"
 import * as Deliveries from "../handlers/Deliveries.ts"
 import * as TaskReading from "../handlers/TaskReading.ts"
 
+type Names = Pick<AssistantBackend["Service"], "nameOf">
+
 const lateMillis = (dueAt: Timestamp, at: Timestamp) => Math.max(0, Math.round((at - dueAt) / 1000))
 
-export const task = (found: FoundTask) => ({
+export const task = (found: FoundTask, assistants: Names) => ({
   uuid: found.uuid,
   sub: found.sub,
+  assistant_id: found.assistantId,
+  assistant_name: found.assistantId === null ? null : assistants.nameOf(found.assistantId),
   status: found.status,
   error: found.error,
   created_at: format(found.createdAt),
@@ -55,11 +60,12 @@ export const taskDetail = (
   deliveries: ReadonlyArray<Delivery>,
   members: ReadonlyArray<Member>,
   /** Its place in the queue. */
-  position: number | undefined
+  position: number | undefined,
+  assistants: Names
 ) => {
   const shard = TaskShard.of(head.uuid)
   return {
-    ...task(found),
+    ...task(found, assistants),
     run_id: head.runId,
     revision: head.revision,
     shard,

@@ -1,12 +1,13 @@
 /** Schedules of all users, for operators. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { TaskStatus } from "../../domain/Task.ts"
 import { State } from "../../services/schedules/Schedule.ts"
-import { Problem } from "../../services/schedules/ScheduleSearch.ts"
+import { Problem, shownOutcomes } from "../../services/schedules/ScheduleSearch.ts"
 import { ServiceUnavailable, ValidationFailed } from "../contract/Errors.ts"
 import { uuid } from "../contract/Examples.ts"
 import { operation, query } from "../contract/Operation.ts"
-import { Count } from "../contract/TaskSchemas.ts"
+import { Count, Moment } from "../contract/TaskSchemas.ts"
 import { OperatorAuthorization } from "../OperatorRoutes.ts"
 import { RunView, ScheduleView } from "./ScheduleSchemas.ts"
 
@@ -18,6 +19,16 @@ export const maxSearch = 255
 const { created_at, cron, id, key, last_at, name, next_at, paused_reason, state, timezone } = ScheduleView.fields
 const owner = { id, sub: Schema.String.annotate({ description: "The user." }), key, name }
 
+const task_status = Schema.NullOr(TaskStatus).annotate({
+  description: "Status of its task; null without one, and once it is deleted."
+})
+const outcomes = Schema.Array(Schema.Struct({
+  scheduled_for: Moment.annotate({ description: "The moment." }),
+  outcome: Schema.Union([TaskStatus, RunView.fields.outcome]).annotate({
+    description: "Status of its task, or what became of the moment without one."
+  })
+})).annotate({ description: `The last ${shownOutcomes} moments, newest first.` })
+
 const FoundSchedules = Schema.Struct({
   now: Schema.Struct({
     late: Count.annotate({ description: "Moments that are due for longer than 5 s; at most 1,000 are counted." }),
@@ -26,9 +37,11 @@ const FoundSchedules = Schema.Struct({
       description: "Milliseconds since the oldest of the late moments."
     })
   }).annotate({ description: "The present state." }),
-  runs: Schema.Array(Schema.Struct({ ...owner, ...RunView.fields })).annotate({ description: "Newest first." }),
+  runs: Schema.Array(Schema.Struct({ ...owner, ...RunView.fields, task_status })).annotate({
+    description: "Newest first."
+  }),
   schedules: Schema.Array(
-    Schema.Struct({ ...owner, state, paused_reason, cron, timezone, next_at, last_at, created_at })
+    Schema.Struct({ ...owner, state, paused_reason, cron, timezone, next_at, last_at, created_at, outcomes })
   ).annotate({ description: "Newest first." }),
   complete: Schema.Boolean.annotate({ description: "False when more match." })
 }).annotate({ identifier: "FoundSchedules", description: "Schedules of all users, or moments of the last day." })
@@ -44,7 +57,8 @@ const run = {
   outcome: "created",
   count: 1,
   task_uuid: uuid,
-  error: null
+  error: null,
+  task_status: "failed"
 }
 
 export class OperatorSchedulesGroup extends HttpApiGroup.make("operatorSchedules").add(

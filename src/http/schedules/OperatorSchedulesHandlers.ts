@@ -43,7 +43,8 @@ const runView = (found: ScheduleSearch.FoundRun) => ({
   outcome: found.outcome,
   count: found.count,
   task_uuid: found.taskId,
-  error: found.error
+  error: found.error,
+  task_status: found.taskStatus
 })
 
 const scheduleView = (found: ScheduleSearch.FoundSchedule) => ({
@@ -54,7 +55,8 @@ const scheduleView = (found: ScheduleSearch.FoundSchedule) => ({
   timezone: found.timezone,
   next_at: formatOrNull(found.nextAt),
   last_at: formatOrNull(found.lastAt),
-  created_at: format(found.createdAt)
+  created_at: format(found.createdAt),
+  outcomes: found.outcomes.map(({ at, outcome }) => ({ scheduled_for: format(at), outcome }))
 })
 
 const pageOf = <Row, View>(found: ReadonlyArray<Row>, view: (row: Row) => View) => ({

@@ -30,6 +30,7 @@ export const actions = [
   "bulk_stop",
   "limits",
   "queue",
+  "silence",
   "export",
   "erase"
 ] as const

@@ -81,6 +81,7 @@ const ToolNames = Schema.NullOr(Schema.String).pipe(
 
 export const FoundTask = Schema.Struct({
   ...Struct.omit(TaskSummary.fields, ["pendingToolCalls"]),
+  assistantId: Schema.NullOr(Schema.Finite),
   deadline: Timestamp,
   acceptanceDeadline: Schema.NullOr(Timestamp),
   callbackUrl: Schema.NullOr(Schema.String),

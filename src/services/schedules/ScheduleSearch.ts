@@ -1,6 +1,7 @@
 /** Searches of operators: schedules of all users, and moments that were late or missed. Each is one statement of a bounded page. */
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
+import { TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { array, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import { PausedReason, Run, ScheduleId, State } from "./Schedule.ts"
@@ -15,6 +16,8 @@ const tolerance = 5000
 export const Problem = Schema.Literals(["late", "waiting", "missed", "failed"])
 export type Problem = typeof Problem.Type
 
+const Outcome = Schema.Struct({ at: Timestamp, outcome: Schema.Union([TaskStatus, Run.fields.outcome]) })
+
 const owner = {
   scheduleId: ScheduleId,
   sub: Schema.String,
@@ -22,7 +25,8 @@ const owner = {
   name: Schema.NullOr(Schema.String)
 }
 
-const FoundRun = Schema.Struct({ ...owner, ...Run.fields })
+/** `taskStatus` is null without a task, and for one that is deleted. */
+const FoundRun = Schema.Struct({ ...owner, ...Run.fields, taskStatus: Schema.NullOr(TaskStatus) })
 export interface FoundRun extends Schema.Schema.Type<typeof FoundRun> {}
 
 const FoundSchedule = Schema.Struct({
@@ -33,9 +37,19 @@ const FoundSchedule = Schema.Struct({
   timezone: Schema.String,
   nextAt: Schema.NullOr(Timestamp),
   lastAt: Schema.NullOr(Timestamp),
-  createdAt: Timestamp
+  createdAt: Timestamp,
+  outcomes: Schema.fromJsonString(Schema.Array(Outcome))
 })
 export interface FoundSchedule extends Schema.Schema.Type<typeof FoundSchedule> {}
+
+/** The newest moments of a schedule that are shown. */
+export const shownOutcomes = 30
+
+/** A moment: the status of its task, or what became of the moment without one. */
+const outcomes = `(SELECT coalesce(json_agg(r ORDER BY at DESC), '[]')::text FROM (
+    SELECT (extract(epoch FROM m.scheduled_for) * 1000000)::float8 AS at, coalesce(t.status, m.outcome) AS outcome
+    FROM schedule_runs m LEFT JOIN tasks t ON t.uuid = m.task_uuid
+    WHERE m.schedule_id = s.id ORDER BY m.scheduled_for DESC LIMIT ${shownOutcomes}) AS r)`
 
 const ownerColumns = `s.id AS "scheduleId", s.sub, s.key, s.definition::json ->> 'name' AS name`
 
@@ -51,7 +65,7 @@ const schedules = query(
     s.definition::json ->> 'timezone' AS timezone, ${micros("s.next_at")} AS "nextAt", ${
     micros("s.last_at")
   } AS "lastAt",
-    ${micros("s.created_at")} AS "createdAt"
+    ${micros("s.created_at")} AS "createdAt", ${outcomes} AS outcomes
   FROM schedules s WHERE ($2::text IS NULL OR s.state = $2::text) AND ${matches} ORDER BY s.id DESC LIMIT $3::int`
 )
 
@@ -60,8 +74,8 @@ const runs = query(
   `SELECT ${ownerColumns}, ${micros("r.scheduled_for")} AS "scheduledFor", ${
     micros("r.started_at")
   } AS "startedAt", r.outcome,
-    r.count, r.task_uuid AS "taskId", r.error
-  FROM schedule_runs r JOIN schedules s ON s.id = r.schedule_id
+    r.count, r.task_uuid AS "taskId", r.error, t.status AS "taskStatus"
+  FROM schedule_runs r JOIN schedules s ON s.id = r.schedule_id LEFT JOIN tasks t ON t.uuid = r.task_uuid
   WHERE (r.outcome IN ('waiting', 'missed', 'failed') OR r.started_at - r.scheduled_for > interval '${lateSeconds} seconds')
     AND NOT r.triggered AND r.scheduled_for >= ${moment("$4")} AND CASE
       WHEN r.outcome = 'created' THEN 'late' = ANY ($2::text[]) AND r.started_at - r.scheduled_for

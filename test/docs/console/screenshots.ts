@@ -1,4 +1,4 @@
-/** Writes a picture of every screen of the console, and those of the README: `npm run screenshots [folder] [part of a name]`. */
+/** Writes a picture of every screen of the console, and those of the README: `npm run screenshots [folder] [part of a name] [widths]`. */
 import * as fs from "node:fs"
 import * as path from "node:path"
 import type { Browser } from "playwright-core"
@@ -13,6 +13,7 @@ import { createUgly, fillStatements, longSub, type UglyTasks } from "../../kit/U
 
 const folder = path.resolve(process.argv[2] ?? ".screenshots")
 const wanted = process.argv[3] ?? ""
+const widths = process.argv[4]?.split(",").map(Number) ?? [390, 768, 1440]
 
 /** The two pictures of the README. */
 const readme: Readonly<Record<string, string>> = {
@@ -74,18 +75,22 @@ const screensOf = (
   usage: "/usage"
 })
 
-const operatorScreensOf = ({ interrupted }: UglyTasks): Readonly<Record<string, string>> => ({
+const operatorScreensOf = ({ failed, interrupted }: UglyTasks, bulk: string): Readonly<Record<string, string>> => ({
   "ops-overview": "/ops",
   "ops-tasks": "/ops/tasks?range=week",
   "ops-task": `/ops/tasks/${interrupted}`,
+  "ops-task-failed": `/ops/tasks/${failed}`,
   "ops-errors": "/ops/errors?range=week",
   "ops-stuck": "/ops/stuck",
   "ops-webhooks": "/ops/webhooks",
   "ops-schedules": "/ops/schedules",
+  "ops-schedules-all": "/ops/schedules?show=all",
+  "ops-endpoints": "/ops/endpoints",
   "ops-usage": "/ops/usage",
   "ops-queue": "/ops/queue",
   "ops-user": "/ops/users/marta%40shop.example",
   "ops-bulk": "/ops/bulk",
+  "ops-bulk-one": bulk,
   "ops-audit": "/ops/audit",
   "ops-cluster": "/ops/cluster",
   "ops-revocations": "/ops/revocations"
@@ -109,10 +114,14 @@ const addSchedules = async (service: Service, token: string, url: string) => {
     reason: "The supplier changes its catalogue. ".repeat(6)
   })
   const sql = postgres(url, { max: 1 })
-  for (const [index, outcome] of ["created", "missed", "failed", "skipped_overlap", "created"].entries()) {
+  const tasks =
+    await sql`SELECT uuid FROM tasks WHERE sub = 'marta@shop.example' AND status <> 'interrupted' ORDER BY uuid DESC LIMIT 18`
+  const outcomes = ["created", "created", "missed", "failed", "skipped_overlap", ...tasks.map(() => "created")]
+  for (const [index, outcome] of outcomes.entries()) {
     await sql`INSERT INTO schedule_runs (schedule_id, scheduled_for, outcome, count, started_at, task_uuid, error)
       VALUES (${daily}, date_trunc('day', now()) - make_interval(days => ${index}) + interval '8 hours', ${outcome}, 1,
-        CASE WHEN ${outcome} = 'created' THEN now() END, CASE WHEN ${outcome} = 'created' THEN gen_random_uuid() END,
+        CASE WHEN ${outcome} = 'created' THEN date_trunc('day', now()) - make_interval(days => ${index}) + interval '8 hours 20 seconds' END,
+        CASE WHEN ${outcome} = 'created' THEN ${tasks[index % tasks.length]?.["uuid"]}::uuid END,
         CASE WHEN ${outcome} = 'failed' THEN 'The token service answered 503 for marta@shop.example: upstream connect error' END)`
   }
   await sql.end()
@@ -131,6 +140,33 @@ const addUsage = async (url: string, subs: ReadonlyArray<string>) => {
       FROM generate_series(1, 60) AS n`
   }
   await sql.end()
+}
+
+/** What operators did on this day. Returns the path of a bulk action. */
+const addActions = async (service: Service, { processing }: ExampleTasks) => {
+  const call = (method: string, path: string, body: object) =>
+    service.call(method, `/internal/operator/${path}`, internalToken, body)
+  await call("PUT", "users/leo%40shop.example/limits", { max_active_tasks: 40 })
+  await call("PUT", "queue/assistants/4", { paused: true })
+  await call("GET", `tasks/${processing}/content`, {})
+  await call("PUT", "silences", {
+    kind: "cause",
+    key: "Request … was refused by the content filter (score …)",
+    hours: 24
+  })
+  await call("POST", "revocations", { jti: "b7d2-lost-laptop-2" })
+  await call("POST", "bulk", {
+    action: "delete",
+    filter: { sub: "user-7@shop.example" },
+    reason: "Asked for by mail, HELP-48213"
+  })
+  const { body: { id } } = await call("POST", "bulk", {
+    action: "delete",
+    filter: { sub: longSub, status: "failed" },
+    rate: 5,
+    reason: "Failures of the outage on Monday: the customer wants none of them, as she wrote in HELP-48214"
+  })
+  return `/ops/bulk/${id}`
 }
 
 /** A day of history, as a small service has it. */
@@ -234,15 +270,16 @@ try {
   await fill(database.url)
   await addHistory(database.url)
   const schedule = await addSchedules(service, token, database.url)
+  const bulk = await addActions(service, tasks)
   await addUsage(database.url, ["marta@shop.example", longSub, "leo@shop.example"])
-  for (const width of [390, 768, 1440]) {
+  for (const width of widths) {
     for (const theme of ["light", "dark"] as const) {
       await photograph(
         browser,
         service.url,
         token,
         screensOf(tasks, ugly, schedule),
-        operatorScreensOf(ugly),
+        operatorScreensOf(ugly, bulk),
         width,
         theme
       )

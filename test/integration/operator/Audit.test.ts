@@ -64,6 +64,11 @@ const changes: Readonly<Record<string, readonly [action: string, outcome: string
     "done",
     () => call("POST", `${base}/users/gone/erase`, { confirm: "gone" })
   ],
+  [`PUT ${base}/silences`]: [
+    "silence",
+    "done",
+    () => call("PUT", `${base}/silences`, { kind: "cause", key: "Model … is overloaded", hours: 24 })
+  ],
   [`PUT ${base}/queue/assistants/{id}`]: [
     "queue",
     "done",

@@ -34,6 +34,8 @@ describe("an operation of operators", () => {
     await refused(422, "GET", operator("tasks?limit=0"), internalToken)
     await ok(409, "POST", operator(`bulk/${id}/stop`), internalToken)
     await ok(200, "PUT", operator("users/documented/limits"), internalToken, { max_active_tasks: 7 })
+    await ok(200, "PUT", operator("silences"), internalToken, { kind: "alert", key: "clocks_late 1", hours: 1 })
+    await refused(422, "PUT", operator("silences"), internalToken, { kind: "alert", key: "clocks_late 1", hours: 0 })
     await ok(202, "POST", operator("users/other/erase"), internalToken, { confirm: "other" })
     await ok(409, "POST", operator(`tasks/${uuid}/cancel`), internalToken, { reason: "Stuck." })
     await ok(200, "POST", operator("deliveries/redeliver"), internalToken, { filter: {}, dry_run: true })

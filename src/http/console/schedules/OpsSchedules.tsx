@@ -1,14 +1,14 @@
 /** Schedules of all users: what is late now, what was late or missed in the last day, what is paused. */
-import type { Schedule, ScheduleRun } from "../../client/promise/Types.ts"
+import type { Schedule, ScheduleRun, TaskStatus } from "../../client/promise/Types.ts"
 import { duration } from "../clock.ts"
-import { Age, Moment, shortId } from "../components/Basics.tsx"
+import { Age, Moment, shortId, Status } from "../components/Basics.tsx"
 import { Select, TextFilter } from "../components/Filters.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { ClearFilters, useRows } from "../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { AgeCell, Cell, Rows, Text } from "../components/Table.tsx"
 import { href, query, queryOf } from "../Router.ts"
-import { Outcome, State } from "./Outcomes.tsx"
+import { type Outcome, RunOutcome, State, Strip } from "./Outcomes.tsx"
 import { cronWords } from "./schedules.ts"
 
 interface Owner {
@@ -18,13 +18,14 @@ interface Owner {
   readonly name: string | null
 }
 
-type Run = Owner & ScheduleRun
+type Run = Owner & ScheduleRun & { readonly task_status: TaskStatus | null }
 type Row =
   & Owner
   & Pick<
     Schedule,
     "state" | "paused_reason" | "cron" | "timezone" | "next_at" | "last_at" | "created_at"
   >
+  & { readonly outcomes: ReadonlyArray<Outcome> }
 
 export interface FoundSchedules {
   readonly now: { readonly late: number; readonly waiting: number; readonly oldest_late_ms: number | null }
@@ -82,7 +83,7 @@ const UserCell = ({ sub }: { readonly sub: string }) => (
 const RunRow = ({ run }: { readonly run: Run }) => (
   <tr>
     <td class="cell-status">
-      <Outcome {...run} />
+      {run.task_status === null ? <RunOutcome {...run} /> : <Status status={run.task_status} />}
     </td>
     <NameCell row={run} />
     <UserCell sub={run.sub} />
@@ -119,6 +120,9 @@ const ScheduleRow = ({ row }: { readonly row: Row }) => (
           ?? (row.cron === null ? "Once" : `${cronWords(row.cron) ?? row.cron}, ${row.timezone}`)}
       </bdi>
     </td>
+    <Cell label="Outcomes" class="cell-outcomes">
+      <Strip moments={row.outcomes} />
+    </Cell>
     <AgeCell label="Next" at={row.next_at} />
     <Cell label="Last" class="cell-age">{row.last_at === null ? "–" : <Age at={row.last_at} />}</Cell>
   </tr>
@@ -143,7 +147,7 @@ const Found = ({ found: { complete, runs, schedules } }: { readonly found: Found
         : (
           <Rows
             caption="Schedules of all users, newest first"
-            columns={["State", "Schedule", "User", "When", "Next", "Last"]}
+            columns={["State", "Schedule", "User", "When", "Outcomes", "Next", "Last"]}
           >
             {schedules.map((row) => <ScheduleRow key={row.id} row={row} />)}
           </Rows>

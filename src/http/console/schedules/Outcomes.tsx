@@ -1,6 +1,7 @@
 /** Parts of the screens of schedules, of users and operators. */
-import type { ScheduleRun, ScheduleState } from "../../client/promise/Types.ts"
+import type { ScheduleRun, ScheduleState, TaskStatus } from "../../client/promise/Types.ts"
 import { now, relative } from "../clock.ts"
+import { wordOf } from "../components/Basics.tsx"
 import { Icon, type IconName } from "../components/Icon.tsx"
 import { momentWords } from "./schedules.ts"
 
@@ -31,9 +32,33 @@ const outcomes: Readonly<
   failed: ["failed", "Failed", "failed"]
 }
 
-export const outcomeWord = (outcome: ScheduleRun["outcome"]) => outcomes[outcome][1]
+/** A moment: the status of its task, or what became of the moment without one. */
+export interface Outcome {
+  readonly scheduled_for: string
+  readonly outcome: ScheduleRun["outcome"] | TaskStatus
+}
 
-export const Outcome = ({ count, outcome }: Pick<ScheduleRun, "count" | "outcome">) => {
+/** A task that failed and a moment for which none could be made are both failures. */
+const wordOfOutcome = (outcome: Outcome["outcome"]) =>
+  outcome in outcomes ? outcomes[outcome as ScheduleRun["outcome"]][1] : wordOf(outcome as TaskStatus)
+
+/** What became of the newest moments, the oldest first. */
+export const Strip = ({ moments }: { readonly moments: ReadonlyArray<Outcome> }) => {
+  const words = moments.map(({ outcome }) => wordOfOutcome(outcome))
+  const counts = [...Map.groupBy(words, (word) => word)].map(([word, all]) => `${all.length} ${word.toLowerCase()}`)
+  return moments.length === 0 ? <span>–</span> : (
+    <span class="outcomes">
+      <span class="outcome-strip" role="img" aria-label={`The last ${moments.length}: ${counts.join(", ")}`}>
+        {moments.map(({ outcome, scheduled_for: at }, index) => (
+          <i key={at} class={`outcome-${outcome}`} title={`${words[index]}, ${at}`} />
+        )).toReversed()}
+      </span>
+      <span class="detail">{counts.join(", ")}</span>
+    </span>
+  )
+}
+
+export const RunOutcome = ({ count, outcome }: Pick<ScheduleRun, "count" | "outcome">) => {
   const [icon, word, style] = outcomes[outcome]
   return (
     <span class={`status status-${style}`}>

@@ -6,7 +6,7 @@ import type { Schedule, ScheduleRun, TaskStatus } from "../../client/promise/Typ
 import { useAction } from "../actions.ts"
 import { active } from "../active.ts"
 import { client } from "../api.ts"
-import { Age, CopyButton, Fact, Moment, shortId, Status, TextField, wordOf } from "../components/Basics.tsx"
+import { Age, CopyButton, Fact, Moment, shortId, Status, TextField } from "../components/Basics.tsx"
 import { Confirm } from "../components/Dialog.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { JsonTree } from "../components/JsonTree.tsx"
@@ -17,7 +17,7 @@ import { useKeys } from "../keys.ts"
 import { notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { href, navigate } from "../Router.ts"
-import { Moments, Outcome, outcomeWord, State } from "./Outcomes.tsx"
+import { Moments, RunOutcome, State, Strip } from "./Outcomes.tsx"
 import { rhythmWords } from "./schedules.ts"
 import { readStatuses } from "./statuses.ts"
 
@@ -39,29 +39,6 @@ type Statuses = ReadonlyMap<string, TaskStatus>
 
 const statusOf = ({ task_uuid: uuid }: ScheduleRun, statuses: Statuses) =>
   uuid === null ? undefined : statuses.get(uuid)
-
-/** What became of the newest moments, the oldest first. */
-const Strip = ({ runs, statuses }: { readonly runs: ReadonlyArray<ScheduleRun>; readonly statuses: Statuses }) => {
-  const words = runs.map((run) => {
-    const status = statusOf(run, statuses)
-    return status === undefined ? outcomeWord(run.outcome) : wordOf(status)
-  })
-  const counts = [...Map.groupBy(words, (word) => word)].map(([word, all]) => `${all.length} ${word.toLowerCase()}`)
-  return (
-    <p class="outcomes">
-      <span class="outcome-strip" role="img" aria-label={`The last ${runs.length}: ${counts.join(", ")}`}>
-        {runs.map((run, index) => (
-          <i
-            key={run.scheduled_for}
-            class={`outcome-${statusOf(run, statuses) ?? run.outcome}`}
-            title={`${words[index]}, ${run.scheduled_for}`}
-          />
-        )).toReversed()}
-      </span>
-      <span class="detail">{counts.join(", ")}</span>
-    </p>
-  )
-}
 
 const overlaps = {
   skip: "is left out",
@@ -105,7 +82,7 @@ const Facts = ({ schedule }: { readonly schedule: Schedule }) => (
 
 const Run = ({ run, status }: { readonly run: ScheduleRun; readonly status: TaskStatus | undefined }) => (
   <tr>
-    <td class="cell-status">{status === undefined ? <Outcome {...run} /> : <Status status={status} />}</td>
+    <td class="cell-status">{status === undefined ? <RunOutcome {...run} /> : <Status status={status} />}</td>
     <th scope="row" class="cell-moment">
       <Moment at={run.scheduled_for} />
     </th>
@@ -135,6 +112,11 @@ const Content = ({ read: { runs, schedule, statuses } }: { readonly read: Read }
       </div>
     )}
     <Facts schedule={schedule} />
+    {runs.meta.current_page > 1 || runs.data.length === 0 ? null : (
+      <Strip
+        moments={runs.data.map((run) => ({ ...run, outcome: statusOf(run, statuses) ?? run.outcome }))}
+      />
+    )}
     <section class="section" aria-labelledby="upcoming">
       <h2 id="upcoming">Next</h2>
       {schedule.upcoming === undefined || schedule.upcoming.length === 0
@@ -147,7 +129,6 @@ const Content = ({ read: { runs, schedule, statuses } }: { readonly read: Read }
         ? <p class="hint">None yet. Runs are kept for 30 days.</p>
         : (
           <>
-            {runs.meta.current_page === 1 ? <Strip runs={runs.data} statuses={statuses} /> : null}
             <Rows caption="Runs, newest first" columns={["Outcome", "Moment", "Detail", "Started", "Task"]}>
               {runs.data.map((run) => <Run key={run.scheduled_for} run={run} status={statusOf(run, statuses)} />)}
             </Rows>

@@ -1,4 +1,5 @@
 /** The user's tasks by status, assistant, time, label and text, newest first. Rows do not move while one has the focus. */
+import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { TaskPage } from "../../client/promise/TaskPages.ts"
 import type { TaskStatus, TaskSummary } from "../../client/promise/Types.ts"
@@ -98,20 +99,24 @@ const ChosenLabel = () => {
   )
 }
 
+/** Characters of one detail. */
+const maxDetail = 160
+
 /** What a row says below the request: the tools that wait, the error, the labels. */
 const detailsOf = (
   { error, metadata = {}, pending_tool_calls: calls = [], waiting_on: waiting }: TaskSummary
-): ReadonlyArray<string> => [
+): ReadonlyArray<ComponentChildren> => [
   ...[placeOf(waiting)].filter((place) => place !== undefined),
   ...calls.length === 0
     ? []
     : [`Waits for ${calls.slice(0, 3).map(({ name }) => name).join(", ")}${calls.length > 3 ? ", …" : ""}`],
-  ...error === null ? [] : [error],
-  ...Object.entries(ownLabels(metadata)).slice(0, 3).map(([key, value]) => `${key}: ${value}`)
+  ...error === null ? [] : [<bdi>{error.slice(0, maxDetail)}</bdi>],
+  ...Object.entries(ownLabels(metadata)).slice(0, 3).map(([key, value]) => (
+    <>
+      <bdi>{key}</bdi>: <bdi>{value.slice(0, maxDetail)}</bdi>
+    </>
+  ))
 ]
-
-/** Characters of one detail. */
-const maxDetail = 160
 
 /** All of the row is the link. */
 const Row = ({ task }: { readonly task: TaskSummary }) => {
@@ -127,7 +132,7 @@ const Row = ({ task }: { readonly task: TaskSummary }) => {
         </a>
         {details.length === 0 ? null : (
           <span class="details">
-            {details.map((detail, index) => <bdi key={index}>{detail.slice(0, maxDetail)}</bdi>)}
+            {details.map((detail, index) => <span key={index}>{detail}</span>)}
           </span>
         )}
       </th>
@@ -138,7 +143,7 @@ const Row = ({ task }: { readonly task: TaskSummary }) => {
         <Age at={task.created_at} />
       </td>
       <td class="cell-took">
-        <span class="card-label">took</span>
+        <span class="card-label">{task.completed_at === null ? "for" : "took"}</span>
         <Took from={task.created_at} to={task.completed_at} />
       </td>
     </tr>
@@ -203,7 +208,7 @@ const List = ({ page, refresh, status }: {
           {waiting === 1 ? "1 change" : `${waiting} changes`} — press <kbd>r</kbd> or click
         </button>
       )}
-      <Rows caption="Tasks, newest first" columns={["Status", "Request", "Assistant", "Created", "Took"]}>
+      <Rows caption="Tasks, newest first" columns={["Status", "Request", "Assistant", "Created", "Time"]}>
         {shown.data.map((task) => <Row key={task.uuid} task={task} />)}
       </Rows>
       <Pages meta={shown.meta} one="task" many="tasks" />
@@ -245,14 +250,16 @@ export const TaskList = () => {
     >
       <div class="filters" role="search">
         <Filter status={status} />
-        <TextFilter name="q" label="Text, label or id" isFirst />
-        <AssistantFilter />
-        <Select
-          name="created"
-          label="Created"
-          options={[["", "Any time"], ...ranges.map(([name, label]) => [name, label] as const)]}
-        />
-        {isFiltered() ? <a class="button" href={href(`/tasks${queryOf({ status })}`)}>Clear filters</a> : null}
+        <div class="filter-fields">
+          <TextFilter name="q" label="Text, label or id" isFirst />
+          <AssistantFilter />
+          <Select
+            name="created"
+            label="Created"
+            options={[["", "Any time"], ...ranges.map(([name, label]) => [name, label] as const)]}
+          />
+          {isFiltered() ? <a class="button" href={href(`/tasks${queryOf({ status })}`)}>Clear filters</a> : null}
+        </div>
       </div>
       <ChosenLabel />
       <Loaded polled={state.value} refresh={refresh}>

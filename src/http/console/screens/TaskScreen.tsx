@@ -66,22 +66,16 @@ const needs = {
   room: "to have room"
 }
 
-/** What a visitor has to know first. */
-const Present = ({ task: { status, waiting_on: waiting } }: { readonly task: Task }) => (
-  <>
-    <Fact term="Status">
-      <Status status={status} waiting={waiting} />
+/** The party that has to act. */
+const Present = ({ task: { waiting_on: waiting } }: { readonly task: Task }) =>
+  waiting == null ? null : (
+    <Fact term={waiting.party === "queue" ? "Queued" : "Waits for"}>
+      {waiting.party === "queue"
+        ? placeOf(waiting)
+        : `${waiting.party === "client" ? "you" : "the core"} ${needs[waiting.for]}`}, until{" "}
+      <Moment at={waiting.until} /> (<Age at={waiting.until} />)
     </Fact>
-    {waiting == null ? null : (
-      <Fact term={waiting.party === "queue" ? "Queued" : "Waits for"}>
-        {waiting.party === "queue"
-          ? placeOf(waiting)
-          : `${waiting.party === "client" ? "you" : "the core"} ${needs[waiting.for]}`}, until{" "}
-        <Moment at={waiting.until} /> (<Age at={waiting.until} />)
-      </Fact>
-    )}
-  </>
-)
+  )
 
 const Past = ({ task }: { readonly task: Task }) => {
   const { completed_at: end, created_at: start } = task
@@ -194,7 +188,7 @@ const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask 
   return (
     <div class="task">
       {task.request == null ? null : <Asked request={task.request} />}
-      <aside class="card task-facts" aria-label="Facts">
+      <aside class={`card task-facts ${isTerminal(task) ? "task-past" : ""}`} aria-label="Facts">
         <dl class="facts">
           <Present task={task} />
           <Past task={task} />
@@ -272,7 +266,9 @@ export const TaskScreen = ({ uuid }: { readonly uuid: string }) => {
       title={polled.data === undefined ? `Task ${shortId(uuid)}` : titleOf(polled.data)}
       heading={
         <>
-          Task <code title={uuid}>{shortId(uuid)}</code>
+          Task <code title={uuid}>{shortId(uuid)}</code> {polled.data === undefined
+            ? null
+            : <Status status={polled.data.status} waiting={polled.data.waiting_on} />}
         </>
       }
       actions={polled.data === undefined ? undefined : (

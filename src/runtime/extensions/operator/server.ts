@@ -18,6 +18,7 @@ import { Operators } from "../../../services/operator/Operators.ts"
 import { named, OperatorSessions } from "../../../services/operator/OperatorSessions.ts"
 import * as OperatorStoreSql from "../../../services/operator/OperatorStoreSql.ts"
 import { onRevoked, tables, userData } from "../../../services/operator/OperatorTables.ts"
+import { Silences } from "../../../services/operator/Silences.ts"
 import * as StoredBytes from "../../../services/operator/StoredBytes.ts"
 import * as StoredBytesSql from "../../../services/operator/StoredBytesSql.ts"
 import { UserRecords } from "../../../services/operator/UserRecords.ts"
@@ -124,6 +125,7 @@ const layer = (
         Operators.layer,
         OperatorAuthorization.layer,
         BulkActions.layer,
+        Silences.layer,
         // Exports wait for slow readers, and so have the connections of operators.
         Layer.provide(UserRecords.layer, [StoredBytesSql.layer, connections])
       ]),

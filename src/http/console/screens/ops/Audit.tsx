@@ -53,7 +53,14 @@ export const OpsAudit = () => {
         {({ complete, data, next }) => (
           <div>
             {data.length === 0
-              ? <Empty title={value.size === 0 ? "Nothing was done yet" : "Nothing matches"} />
+              ? (
+                <Empty title={value.size === 0 ? "Nothing was done yet" : "Nothing matches"}>
+                  <p>
+                    Each change by an operator has a line here, and so have reads of what tasks say, and cancels and
+                    revocations by calls of other services: who, what, why, and how it ended.
+                  </p>
+                </Empty>
+              )
               : (
                 <Rows
                   caption="What was done, newest first"

@@ -34,33 +34,47 @@ export const OpsBulkList = () => {
   const { polled, refresh } = useRows<Views.BulkList>(() => "/bulk", intervals.overview)
   return (
     <Screen title="Bulk actions">
-      <p class="lead-in">They begin at the lists of tasks, errors and webhooks, with the filter of the list.</p>
       <Loaded polled={polled} refresh={refresh}>
         {({ data }) =>
-          data.length === 0 ? <Empty title="No bulk action yet" /> : (
-            <Rows
-              caption="Bulk actions, newest first"
-              columns={["Action", "State", "By", "Done", "Skipped", "Failed", "Matched", "Begun"]}
-              numbers={["Done", "Skipped", "Failed", "Matched"]}
-            >
-              {data.map((bulk) => (
-                <tr key={bulk.id}>
-                  <th scope="row" class="cell-id">
-                    <a href={href(`/ops/bulk/${bulk.id}`)} data-row="" title={bulk.id}>{names[bulk.action]}</a>
-                  </th>
-                  <Cell label="State">{bulk.state}</Cell>
-                  <Cell label="By" class="cell-user">
-                    <Text>{bulk.by}</Text>
-                  </Cell>
-                  <Cell label="Done" class="number">{number(bulk.done)}</Cell>
-                  <Cell label="Skipped" class="number">{number(bulk.skipped)}</Cell>
-                  <Cell label="Failed" class="number">{number(bulk.failed)}</Cell>
-                  <Cell label="Matched" class="number">{number(bulk.matched)}</Cell>
-                  <AgeCell label="Begun" at={bulk.started_at} />
-                </tr>
-              ))}
-            </Rows>
-          )}
+          data.length === 0 ?
+            (
+              <Empty title="No bulk action yet">
+                <p>
+                  One action on all that match a filter: cancel, run again, delete, or send webhooks again. It shows the
+                  number first, goes on at a rate of yours, and can be stopped here. It begins at a list.
+                </p>
+                <p class="inline">
+                  <a class="button" href={href("/ops/tasks")}>Tasks</a>
+                  <a class="button" href={href("/ops/errors")}>Errors</a>
+                  <a class="button" href={href("/ops/stuck")}>Stuck</a>
+                  <a class="button" href={href("/ops/webhooks")}>Webhooks</a>
+                </p>
+              </Empty>
+            ) :
+            (
+              <Rows
+                caption="Bulk actions, newest first"
+                columns={["Action", "State", "By", "Done", "Skipped", "Failed", "Matched", "Begun"]}
+                numbers={["Done", "Skipped", "Failed", "Matched"]}
+              >
+                {data.map((bulk) => (
+                  <tr key={bulk.id}>
+                    <th scope="row" class="cell-id">
+                      <a href={href(`/ops/bulk/${bulk.id}`)} data-row="" title={bulk.id}>{names[bulk.action]}</a>
+                    </th>
+                    <Cell label="State">{bulk.state}</Cell>
+                    <Cell label="By" class="cell-user">
+                      <Text>{bulk.by}</Text>
+                    </Cell>
+                    <Cell label="Done" class="number">{number(bulk.done)}</Cell>
+                    <Cell label="Skipped" class="number">{number(bulk.skipped)}</Cell>
+                    <Cell label="Failed" class="number">{number(bulk.failed)}</Cell>
+                    <Cell label="Matched" class="number">{number(bulk.matched)}</Cell>
+                    <AgeCell label="Begun" at={bulk.started_at} />
+                  </tr>
+                ))}
+              </Rows>
+            )}
       </Loaded>
     </Screen>
   )

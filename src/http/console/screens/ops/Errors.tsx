@@ -1,13 +1,14 @@
 /** The newest failures by their cause, each with its course, and what can be done about all of them. */
-import { useState } from "preact/hooks"
-import { shortId } from "../../components/Basics.tsx"
+import { useAction } from "../../actions.ts"
+import { Moment, shortId } from "../../components/Basics.tsx"
 import { BulkButton } from "../../components/Bulk.tsx"
 import { Icon } from "../../components/Icon.tsx"
 import { chosen, chosenRange, RangeSelect, useRows } from "../../components/Operators.tsx"
-import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
+import { Empty, Loaded, Problem, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows } from "../../components/Table.tsx"
-import { mayChange, queryOf } from "../../operator.ts"
+import { intervals, mayChange, queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
+import { usePoll } from "../../poll.ts"
 import { href } from "../../Router.ts"
 import * as silenced from "../../silenced.ts"
 
@@ -39,9 +40,10 @@ const Course = ({ counts }: { readonly counts: ReadonlyArray<number> }) => {
 
 const Group = ({ group, onSilence }: {
   readonly group: Errors["groups"][number]
-  readonly onSilence: (fingerprint: string) => void
+  readonly onSilence: (fingerprint: string, isSilent: boolean) => void
 }) => {
   const { fingerprint } = group
+  const silence = silenced.find("cause", fingerprint)
   const list = href(`/ops/tasks${queryOf({ status: "failed", fingerprint, range: chosenRange() })}`)
   return (
     <tr>
@@ -69,10 +71,23 @@ const Group = ({ group, onSilence }: {
               />
             )
             : null}
-          <button type="button" class="button quiet" onClick={() => onSilence(fingerprint)}>
-            {silenced.has(fingerprint) ? "No longer silent" : "Silence for a day"}
-          </button>
+          {mayChange()
+            ? (
+              <button
+                type="button"
+                class="button quiet"
+                onClick={() => onSilence(fingerprint, silence === undefined)}
+              >
+                {silence === undefined ? "Silence for a day" : "No longer silent"}
+              </button>
+            )
+            : null}
         </p>
+        {silence === undefined ? null : (
+          <p class="detail">
+            Silent by <bdi>{silence.by}</bdi> until <Moment at={silence.until} />
+          </p>
+        )}
       </th>
       <td class="cell-course">
         <Course counts={group.counts} />
@@ -87,21 +102,24 @@ const Group = ({ group, onSilence }: {
 const columns = ["Cause", "Course", "Failures", "Since", "Last"]
 
 const Causes = ({ groups }: Pick<Errors, "groups">) => {
-  const [, update] = useState(0)
-  const onSilence = (fingerprint: string) => {
-    silenced.toggle(fingerprint)
-    update((count) => count + 1)
-  }
+  const { error, run } = useAction(silenced.set)
   const [quiet, loud] = [true, false].map((wanted) =>
-    groups.filter(({ fingerprint }) => silenced.has(fingerprint) === wanted)
+    groups.filter(({ fingerprint }) => (silenced.find("cause", fingerprint) !== undefined) === wanted)
   )
   const table = (caption: string, some: Errors["groups"]) => (
     <Rows caption={caption} columns={columns} numbers={["Failures"]}>
-      {some.map((group) => <Group key={group.fingerprint} group={group} onSilence={onSilence} />)}
+      {some.map((group) => (
+        <Group
+          key={group.fingerprint}
+          group={group}
+          onSilence={(key, isSilent) => run("cause", key, isSilent)}
+        />
+      ))}
     </Rows>
   )
   return (
     <>
+      {error === undefined ? null : <Problem error={error} />}
       {loud === undefined || loud.length === 0
         ? (
           <p class="calm">
@@ -111,7 +129,7 @@ const Causes = ({ groups }: Pick<Errors, "groups">) => {
         : table("Causes, most failures first", loud)}
       {quiet === undefined || quiet.length === 0 ? null : (
         <details class="more silenced">
-          <summary>{counted(quiet.length, "silenced cause", "silenced causes")}, in this browser</summary>
+          <summary>{counted(quiet.length, "silenced cause", "silenced causes")}</summary>
           {table("Silenced causes", quiet)}
         </details>
       )}
@@ -121,6 +139,7 @@ const Causes = ({ groups }: Pick<Errors, "groups">) => {
 
 export const OpsErrors = () => {
   const { polled, refresh } = useRows<Errors>(() => `/errors${queryOf(chosen())}`)
+  usePoll(silenced.load, () => intervals.list, [])
   return (
     <Screen title="Errors">
       <div class="filters">

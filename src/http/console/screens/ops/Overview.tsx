@@ -1,17 +1,19 @@
 /** What runs, what is late, what failed in the last hour or day, and the alerts that hold now or held in the last day. */
 import { useSignal } from "@preact/signals"
 import { useState } from "preact/hooks"
-import { duration } from "../../clock.ts"
-import { Age, IconButton, Moment, Segments } from "../../components/Basics.tsx"
+import { useAction } from "../../actions.ts"
+import { clockTime, duration, moment } from "../../clock.ts"
+import { Age, IconButton, Segments } from "../../components/Basics.tsx"
 import { Icon } from "../../components/Icon.tsx"
 import { useRead } from "../../components/Operators.tsx"
 import { Plot, topOf } from "../../components/Plot.tsx"
-import { Loaded, Screen } from "../../components/Screen.tsx"
+import { Loaded, Problem, Screen } from "../../components/Screen.tsx"
 import { DataTable } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
-import { get, intervals, queryOf } from "../../operator.ts"
+import { get, intervals, mayChange, queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { usePoll } from "../../poll.ts"
+import { zone } from "../../preferences.ts"
 import { href } from "../../Router.ts"
 import * as silenced from "../../silenced.ts"
 
@@ -119,17 +121,15 @@ const Numbers = ({ overview }: { readonly overview: Overview }) => {
   )
 }
 
-type Unit = "tasks" | "webhooks" | "ms"
-
-/** Plots of one unit have one scale. Each leads to what it counts. */
-const plots: ReadonlyArray<readonly [name: string, label: string, unit: Unit, to: string]> = [
+/** Each leads to what it counts. Those of one scale can be compared; few failures would be flat beside many tasks. */
+const plots: ReadonlyArray<readonly [name: string, label: string, scale: string, to: string]> = [
   ["created", "Created", "tasks", "/ops/tasks?"],
   ["completed", "Completed", "tasks", "/ops/tasks?status=completed&"],
-  ["failed", "Failed", "tasks", "/ops/errors?"],
-  ["canceled", "Canceled", "tasks", "/ops/tasks?status=canceled&"],
-  ["acceptance_expired", "Not accepted in time", "tasks", "/ops/errors?"],
+  ["failed", "Failed", "failures", "/ops/errors?"],
+  ["canceled", "Canceled", "cancels", "/ops/tasks?status=canceled&"],
+  ["acceptance_expired", "Not accepted in time", "failures", "/ops/errors?"],
   ["webhook_delivered", "Webhooks delivered", "webhooks", "/ops/webhooks?state=delivered&"],
-  ["webhook_failed", "Failed webhook attempts", "webhooks", "/ops/webhooks?state=failed&"],
+  ["webhook_failed", "Failed webhook attempts", "attempts", "/ops/webhooks?state=failed&"],
   ["late_ms_max", "Maximum lateness, ms", "ms", "/ops/stuck?"]
 ]
 
@@ -148,19 +148,19 @@ const Plots = ({ history: { from, series, step }, span, starts }: {
   const isFlat = (name: string) => (series[name] ?? []).every((value) => value === 0)
   const shown = plots.filter(([name], index) => index < always || !isFlat(name))
   const flat = plots.filter((plot) => !shown.includes(plot)).map(([, label]) => label.toLowerCase())
-  const topOfUnit = (wanted: string) =>
-    topOf(Math.max(...shown.flatMap(([name, , unit]) => unit === wanted ? series[name] ?? [] : []), 1))
+  const topOfScale = (wanted: string) =>
+    topOf(Math.max(...shown.flatMap(([name, , scale]) => scale === wanted ? series[name] ?? [] : []), 1))
   return (
     <>
       <ul class="plots">
-        {shown.map(([name, label, unit, to]) => {
+        {shown.map(([name, label, scale, to]) => {
           const values = series[name] ?? []
-          const total = unit === "ms" ? Math.max(0, ...values) : values.reduce((sum, value) => sum + value, 0)
+          const total = scale === "ms" ? Math.max(0, ...values) : values.reduce((sum, value) => sum + value, 0)
           return (
             <li key={name} class={`card plot plot-${name}`}>
               <a href={href(`${to}range=${span}`)}>{label}</a>
               <strong>{total.toLocaleString("en")}</strong>
-              <Plot name={label} from={start} top={topOfUnit(unit)} {...{ cursor, marks, step, values }} />
+              <Plot name={label} from={start} top={topOfScale(scale)} {...{ cursor, marks, step, values }} />
             </li>
           )
         })}
@@ -246,8 +246,9 @@ const pastRules: ReadonlyArray<
   ["clocks_late", (at) => at("late_ms_max") > 15_000, "ms late was the latest deadline", "late_ms_max"]
 ]
 
-/** Periods of 5 min that are looked at together. */
+/** Periods of 5 min that are looked at together, and those without a fault that do not end an alert. */
 const together = 2
+const pauses = 6
 
 /** The alerts of a day that no longer hold, from its counts: each with its begin and its end, the newest first. */
 const pastOf = ({ from, series, step }: History, current: Overview["alerts"]): ReadonlyArray<Past> => {
@@ -262,7 +263,7 @@ const pastOf = ({ from, series, step }: History, current: Overview["alerts"]): R
       if (!isHeld(at)) continue
       const begin = start + period * width
       const last = found.at(-1)
-      const joins = last !== undefined && begin - last.to <= width
+      const joins = last !== undefined && begin - last.to <= pauses * width
       const count = id === "clocks_late"
         ? Math.max(at(counted), joins ? last.count : 0)
         : at(counted) + (joins ? last.count : 0)
@@ -279,35 +280,43 @@ const pastOf = ({ from, series, step }: History, current: Overview["alerts"]): R
   }).toSorted((a, b) => b.to - a.to)
 }
 
-/** Milliseconds to a minute, so that the same alert has the same name with each reading. */
-const keyOf = ({ from, id }: Past) => `alert ${id} ${Math.round(from / 600_000)}`
+/** The same alert has the same name with each reading, whatever has left the day meanwhile. */
+const keyOf = ({ id, to }: Past) => `${id} ${Math.round(to / 600_000)}`
+
+/** The day only where it is needed. */
+const spanOf = ({ from, to }: Past) => {
+  const [begin, end] = [moment(from, zone.value), moment(to, zone.value)]
+  const isOneDay = begin.slice(0, 10) === end.slice(0, 10)
+  return `${begin.slice(0, 16)} to ${isOneDay ? clockTime(to, zone.value).slice(0, 5) : end.slice(0, 16)}`
+}
 
 const PastAlerts = ({ alerts, history }: Pick<Overview, "alerts"> & { readonly history: History }) => {
-  const [, update] = useState(0)
-  const past = pastOf(history, alerts).filter((alert) => !silenced.has(keyOf(alert)))
+  const { error, run } = useAction(silenced.set)
+  const past = pastOf(history, alerts).filter((alert) => silenced.find("alert", keyOf(alert)) === undefined)
   return past.length === 0 ? null : (
     <section class="section" aria-label="Alerts of the last day">
       <h2>In the last day</h2>
+      {error === undefined ? null : <Problem error={error} />}
       <ul class="alerts past">
         {past.slice(0, 10).map((alert) => (
           <li key={keyOf(alert)}>
             <Icon name="warning" />
             <span>
-              {alert.message}, <Moment at={new Date(alert.from).toISOString()} /> to{" "}
-              <Moment at={new Date(alert.to).toISOString()} />
+              {alert.message} <span class="detail">{spanOf(alert)}</span>
             </span>
             <a class="button" href={href((alertScreens[alert.id] ?? "/ops").replace("range=hour", "range=day"))}>
               Look
             </a>
-            <IconButton
-              icon="close"
-              label="Seen"
-              title="Seen"
-              onClick={() => {
-                silenced.toggle(keyOf(alert))
-                update((count) => count + 1)
-              }}
-            />
+            {mayChange()
+              ? (
+                <IconButton
+                  icon="close"
+                  label="Seen"
+                  title="Seen, for all operators"
+                  onClick={() => run("alert", keyOf(alert), true)}
+                />
+              )
+              : null}
           </li>
         ))}
       </ul>
@@ -334,6 +343,7 @@ export const Overview = () => {
     () => 60_000,
     []
   )
+  usePoll(silenced.load, () => intervals.list, [])
   const refresh = () => {
     overview.refresh()
     day.refresh()
@@ -346,10 +356,10 @@ export const Overview = () => {
         {(found) => (
           <>
             <Alerts alerts={found.alerts} isCurrent={overview.state.value.error === undefined} />
+            <Numbers overview={found} />
             {day.state.value.data === undefined
               ? null
               : <PastAlerts alerts={found.alerts} history={day.state.value.data} />}
-            <Numbers overview={found} />
             <LargestUsers users={found.largest_users} />
           </>
         )}

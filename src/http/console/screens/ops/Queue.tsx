@@ -33,7 +33,7 @@ const Row = ({ assistant, onAsk, queue }: {
     <Cell label="State">
       <span class={`state ${assistant.paused ? "" : "state-delivered"}`}>
         <Icon name={assistant.paused ? "canceled" : "completed"} />
-        {assistant.paused ? "paused" : "goes on"}
+        {assistant.paused ? "paused" : "open"}
       </span>
     </Cell>
     <Cell label="Running">{assistant.running.toLocaleString("en")}</Cell>
@@ -140,9 +140,31 @@ const Problem = ({ queue: { core_busy_since: busySince, core_unreachable: unreac
   )
 }
 
+/** Runs that wait only because someone has paused their assistants. */
+const Held = ({ assistants }: Pick<Queue, "assistants">) => {
+  const held = assistants.filter(({ paused, waiting }) => paused && waiting > 0)
+  const waiting = held.reduce((sum, each) => sum + each.waiting, 0)
+  return held.length === 0 ? null : (
+    <p class="banner" role="status">
+      <Icon name="warning" />
+      <span>
+        {waiting.toLocaleString("en")} {waiting === 1 ? "run waits" : "runs wait"} because of a pause:{" "}
+        {held.slice(0, 3).map((each, index) => (
+          <>
+            {index === 0 ? "" : ", "}
+            <bdi>{nameOf(each)}</bdi>
+          </>
+        ))}
+        {held.length > 3 ? ", …" : ""}. Resume it to let them go on.
+      </span>
+    </p>
+  )
+}
+
 const Summary = ({ queue }: { readonly queue: Queue }) => (
   <>
     <Problem queue={queue} />
+    <Held assistants={queue.assistants} />
     <dl class="facts queue-facts">
       <Fact term="Running">{queue.running.toLocaleString("en")}</Fact>
       <Fact term="Limit">{limitOf(queue.runs)}</Fact>
@@ -170,7 +192,11 @@ export const OpsQueue = () => {
           <>
             <Summary queue={queue} />
             {queue.assistants.length === 0 ?
-              <Empty title="Nothing runs, and nothing waits" /> :
+              (
+                <Empty title="Nothing runs, and nothing waits">
+                  <p>Each assistant has a row here while it has runs, a limit or a pause.</p>
+                </Empty>
+              ) :
               (
                 <Rows caption="Assistants, most waiting first" columns={mayChange() ? [...columns, "Action"] : columns}>
                   {queue.assistants.map((assistant) => (

@@ -71,14 +71,23 @@ export const OpsRevocations = () => {
       <Loaded polled={polled} refresh={refresh}>
         {({ complete, data, next }) => (
           <div>
-            {data.length === 0 ? <Empty title="No token is revoked" /> : (
-              <Rows
-                caption="Revocations, newest first"
-                columns={["Kind", "What", "Issued before", "Expires", "Revoked"]}
-              >
-                {data.map((revoked) => <Row key={subjectOf(revoked).join(" ")} revoked={revoked} />)}
-              </Rows>
-            )}
+            {data.length === 0 ?
+              (
+                <Empty title="No token is revoked">
+                  <p>
+                    Revoke the tokens of a lost device, or of a user who has left: every node refuses them within 5
+                    seconds.
+                  </p>
+                </Empty>
+              ) :
+              (
+                <Rows
+                  caption="Revocations, newest first"
+                  columns={["Kind", "What", "Issued before", "Expires", "Revoked"]}
+                >
+                  {data.map((revoked) => <Row key={subjectOf(revoked).join(" ")} revoked={revoked} />)}
+                </Rows>
+              )}
             <OlderPages next={next} isComplete={complete} />
           </div>
         )}

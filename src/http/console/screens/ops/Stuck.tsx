@@ -2,11 +2,12 @@
 import { useState } from "preact/hooks"
 import { duration } from "../../clock.ts"
 import { Age, Status } from "../../components/Basics.tsx"
+import { BulkButton } from "../../components/Bulk.tsx"
 import { Icon } from "../../components/Icon.tsx"
 import { useRead, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
-import { mayChange, queryOf } from "../../operator.ts"
+import { mayChange } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href } from "../../Router.ts"
 import { Cancel } from "./Task.tsx"
@@ -23,8 +24,8 @@ const adviceOf = ({ status, waiting_on: waiting }: Run): readonly [why: string, 
   }
   if (waiting != null && waiting.silent_since !== null) {
     return [
-      `The core is silent, and got it again ${waiting.hand_overs ?? 0}×`,
-      "It is dispatched again by itself. If the core is well, cancel it."
+      "The core is silent, and gets it again",
+      "It is dispatched again by itself, the row says how often. If the core is well, cancel it."
     ]
   }
   return [
@@ -33,35 +34,62 @@ const adviceOf = ({ status, waiting_on: waiting }: Run): readonly [why: string, 
   ]
 }
 
-const Row = ({ onCancel, run }: { readonly run: Run; readonly onCancel: () => void }) => {
-  const [why, help] = adviceOf(run)
+const Row = ({ onCancel, run }: { readonly run: Run; readonly onCancel: () => void }) => (
+  <tr>
+    <td class="cell-status">
+      <Status status={run.status} />
+    </td>
+    <TaskCell below="/ops/tasks" uuid={run.uuid} />
+    <Cell label="No progress for">
+      <strong class="late">{duration(run.idle_ms)}</strong>
+      {run.waiting_on?.hand_overs ? `, got it ${run.waiting_on.hand_overs}×` : ""}
+    </Cell>
+    <Cell label="User" class="cell-user">
+      <a href={href(`/ops/users/${encodeURIComponent(run.sub)}`)}>
+        <Text>{run.sub}</Text>
+      </a>
+    </Cell>
+    <Cell label="Fails">{run.waiting_on === null ? "–" : <Age at={run.waiting_on.until} />}</Cell>
+    {mayChange()
+      ? (
+        <td class="cell-action">
+          <button type="button" class="button danger" onClick={onCancel}>Cancel…</button>
+        </td>
+      )
+      : null}
+  </tr>
+)
+
+const columns = ["Status", "Task", "No progress for", "User", "Fails"]
+
+/** Runs that do not move for one reason, and what helps all of them. */
+const Group = ({ onCancel, runs }: {
+  readonly runs: ReadonlyArray<Run>
+  readonly onCancel: (run: Run) => void
+}) => {
+  const [why, help] = adviceOf(runs[0]!)
   return (
-    <tr>
-      <td class="cell-status">
-        <Status status={run.status} />
-      </td>
-      <TaskCell below="/ops/tasks" uuid={run.uuid} />
-      <Cell label="No progress for">
-        <strong class="late">{duration(run.idle_ms)}</strong>
-      </Cell>
-      <td class="cell-why">
-        {why}
-        <p class="detail">{help}</p>
-      </td>
-      <Cell label="User" class="cell-user">
-        <a href={href(`/ops/tasks${queryOf({ sub: run.sub })}`)}>
-          <Text>{run.sub}</Text>
-        </a>
-      </Cell>
-      <Cell label="Fails">{run.waiting_on === null ? "–" : <Age at={run.waiting_on.until} />}</Cell>
-      {mayChange()
+    <section class="section" aria-label={why}>
+      <h2>{why}: {runs.length}</h2>
+      <p class="detail">{help}</p>
+      {mayChange() && runs.length > 1
         ? (
-          <td class="cell-action">
-            <button type="button" class="button danger" onClick={onCancel}>Cancel…</button>
-          </td>
+          <p>
+            <BulkButton
+              label={`Cancel these ${runs.length}…`}
+              actions={["cancel"]}
+              filter={() => ({ ids: runs.map(({ uuid }) => uuid) })}
+            />
+          </p>
         )
         : null}
-    </tr>
+      <Rows
+        caption={`${why}, without progress for longest first`}
+        columns={mayChange() ? [...columns, "Action"] : columns}
+      >
+        {runs.map((run) => <Row key={run.uuid} run={run} onCancel={() => onCancel(run)} />)}
+      </Rows>
+    </section>
   )
 }
 
@@ -147,20 +175,9 @@ export const OpsStuck = () => {
                     {data.length < total ? `, the first ${data.length} of them` : ""}
                     {complete ? "" : "; only the oldest 20,000 live tasks were examined"}
                   </p>
-                  <Rows
-                    caption="Stuck tasks, without progress for longest first"
-                    columns={[
-                      "Status",
-                      "Task",
-                      "No progress for",
-                      "Why",
-                      "User",
-                      "Fails",
-                      ...mayChange() ? ["Action"] : []
-                    ]}
-                  >
-                    {data.map((run) => <Row key={run.uuid} run={run} onCancel={() => setCanceling(run)} />)}
-                  </Rows>
+                  {[...Map.groupBy(data, (run) => adviceOf(run)[0])].map(([why, runs]) => (
+                    <Group key={why} runs={runs} onCancel={setCanceling} />
+                  ))}
                 </div>
               )}
           </>

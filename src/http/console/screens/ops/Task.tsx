@@ -1,6 +1,7 @@
 /** One task of any user: what it waits for, where it runs, its history and its webhooks. Its content is shown on request. */
 import { useState } from "preact/hooks"
 import { useAction } from "../../actions.ts"
+import { duration } from "../../clock.ts"
 import { Age, CopyButton, Fact, Moment, placeOf, Status, wordOf } from "../../components/Basics.tsx"
 import { CancelTask } from "../../components/Dialog.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
@@ -11,8 +12,9 @@ import { notify } from "../../messages.ts"
 import { get, intervals, mayChange, post } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { usePoll } from "../../poll.ts"
-import { href } from "../../Router.ts"
+import { href, queryOf } from "../../Router.ts"
 import { DeliveryTable } from "./Deliveries.tsx"
+import { assistantOf } from "./Tasks.tsx"
 
 type Detail = Views.TaskDetail
 type Content = Views.Content
@@ -25,6 +27,9 @@ const Facts = ({ task }: { readonly task: Detail }) => (
       <a href={href(`/ops/users/${encodeURIComponent(task.sub)}`)}>
         <Text>{task.sub}</Text>
       </a>
+    </Fact>
+    <Fact term="Assistant">
+      <bdi>{assistantOf(task)}</bdi>
     </Fact>
     <Fact term="Created">
       <Moment at={task.created_at} />
@@ -68,8 +73,13 @@ const Facts = ({ task }: { readonly task: Detail }) => (
 )
 
 const Events = ({ events }: Pick<Detail, "events">) => (
-  <DataTable region="Events" caption="Events, oldest first" columns={["Event", "Status", "Moment"]}>
-    {events.map(({ occurred_at: at, revision, status, type }) => (
+  <DataTable
+    region="Events"
+    caption="Events, oldest first"
+    columns={["Event", "Status", "Moment", "After"]}
+    numbers={["After"]}
+  >
+    {events.map(({ occurred_at: at, revision, status, type }, index) => (
       <tr key={revision}>
         <th scope="row">{type}</th>
         <td>
@@ -77,6 +87,9 @@ const Events = ({ events }: Pick<Detail, "events">) => (
         </td>
         <td>
           <Moment at={at} />
+        </td>
+        <td class="number">
+          {index === 0 ? "" : `+${duration(Date.parse(at) - Date.parse(events[index - 1]!.occurred_at))}`}
         </td>
       </tr>
     ))}
@@ -153,6 +166,16 @@ export const OpsTask = ({ uuid }: { readonly uuid: string }) => {
             {found.error === null ? null : (
               <div class={`task-error ${found.status === "failed" ? "" : "task-reason"}`}>
                 <div dir="auto">{found.error}</div>
+                {found.status === "failed"
+                  ? (
+                    <a
+                      class="button"
+                      href={href(`/ops/tasks${queryOf({ error: found.error.slice(0, 100), range: "week" })}`)}
+                    >
+                      Others like it
+                    </a>
+                  )
+                  : null}
               </div>
             )}
             <Facts task={found} />

@@ -27,6 +27,9 @@ const detailOf = ({ error, pending_tools: tools }: Task) =>
 const nextDeadline = ({ acceptance_deadline_at: acceptance, completed_at: end, deadline_at: limit, status }: Task) =>
   end !== null ? null : status === "pending" && acceptance !== null && acceptance < limit ? acceptance : limit
 
+export const assistantOf = ({ assistant_id: id, assistant_name: name }: Task): string =>
+  name ?? (id === null ? "–" : `Assistant ${id}`)
+
 const Row = ({ task }: { readonly task: Task }) => (
   <tr>
     <td class="cell-status">
@@ -37,6 +40,9 @@ const Row = ({ task }: { readonly task: Task }) => (
       <a href={href(`/ops/users/${encodeURIComponent(task.sub)}`)}>
         <Text>{task.sub}</Text>
       </a>
+    </Cell>
+    <Cell label="Assistant" class="cell-assistant">
+      <bdi>{assistantOf(task)}</bdi>
     </Cell>
     <td class="cell-detail">
       <bdi>{detailOf(task).slice(0, 300)}</bdi>
@@ -117,11 +123,15 @@ export const Tasks = () => {
         {({ complete, data, next }) => (
           <div>
             {data.length === 0
-              ? <Empty title={isFiltered ? "No task matches" : "No tasks in the last 24 hours"} />
+              ? (
+                <Empty title={isFiltered ? "No task matches" : "No tasks in the last 24 hours"}>
+                  <a class="button" href={href("/ops/tasks?range=month")}>Look at 31 days</a>
+                </Empty>
+              )
               : (
                 <Rows
                   caption="Tasks of all users, newest first"
-                  columns={["Status", "Task", "User", "Detail", "Created", "Next deadline"]}
+                  columns={["Status", "Task", "User", "Assistant", "Detail", "Created", "Next deadline"]}
                 >
                   {data.map((task) => <Row key={task.uuid} task={task} />)}
                 </Rows>

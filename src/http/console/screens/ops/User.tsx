@@ -217,7 +217,7 @@ export const OpsUser = ({ sub }: { readonly sub: string }) => {
               {user.schedules === undefined
                 ? null
                 : (
-                  <a class="button" href={href(`/ops/schedules${queryOf({ show: "all", search: user.sub })}`)}>
+                  <a class="button" href={href(`/ops/schedules${queryOf({ show: "all", q: user.sub })}`)}>
                     Schedules
                   </a>
                 )}

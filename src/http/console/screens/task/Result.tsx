@@ -10,6 +10,7 @@ import { Paged } from "../../components/Paged.tsx"
 import { Empty, Problem } from "../../components/Screen.tsx"
 import { field, lengthOf, saidIn, textField } from "../../json.ts"
 import { notify } from "../../messages.ts"
+import { href } from "../../Router.ts"
 
 /** The model and its tokens, as far as the assistant reports them. */
 const Usage = ({ metadata }: { readonly metadata: unknown }) => {
@@ -45,9 +46,19 @@ export const Result = ({ task, text = "" }: { readonly task: Task; readonly text
   const isRunning = task.status === "processing" || task.status === "pending"
   const output = isRunning && text !== "" ? [text, ...stored.filter((item) => !isText(item))] : stored
   if (output.length === 0) {
-    return task.status === "interrupted"
-      ? null
-      : <Empty title={isTerminal(task) ? "The task ended without output" : "No output yet"} />
+    if (task.status === "interrupted") return null
+    if (!isTerminal(task)) return <Empty title="No output yet">It appears here as it is written.</Empty>
+    return (
+      <Empty title={task.status === "completed" ? "The task completed without output" : "It ended before any output"}>
+        {task.status === "failed" ? <p>Run it again, or see how far it came.</p> : null}
+        <p class="inline">
+          {task.request == null
+            ? null
+            : <a class="button primary" href={href(`/new?again=${task.uuid}`)}>Run again</a>}
+          <a class="button" href={href(`/tasks/${task.uuid}?tab=run`)}>See its run</a>
+        </p>
+      </Empty>
+    )
   }
   return (
     <div class="result">
