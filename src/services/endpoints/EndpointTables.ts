@@ -120,8 +120,6 @@ export const tables: Tables = {
       attempts_before integer NOT NULL DEFAULT 0,
       attempts_allowed integer NOT NULL,
       sending boolean NOT NULL DEFAULT false,
-      -- An attempt in flight counts as lost after it. due_at stays, so that a claim changes no index.
-      leased_until timestamptz,
       created_at timestamptz NOT NULL,
       due_at timestamptz,
       started_at timestamptz,
@@ -130,6 +128,8 @@ export const tables: Tables = {
       position bigint,
       -- The attempts whose outcome is known: number, startedAt, duration, responseStatus, error.
       log jsonb,
+      -- An attempt in flight counts as lost after it. due_at stays, so that a claim changes no index.
+      leased_until timestamptz,
       PRIMARY KEY (endpoint_id, created_at, task_uuid, revision)
     ) WITH (fillfactor = 75)`,
     `CREATE INDEX webhook_endpoint_deliveries_due ON webhook_endpoint_deliveries (endpoint_id, due_at)

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { now, plus, Timestamp } from "../../../src/domain/Timestamp.ts"
+import { limits } from "../../../src/services/endpoints/Endpoint.ts"
 import * as EndpointsSql from "../../../src/services/endpoints/EndpointsSql.ts"
 import { userData } from "../../../src/services/endpoints/EndpointTables.ts"
 import * as Database from "../../kit/Database.ts"
@@ -146,6 +147,22 @@ layer(Layer.provideMerge(EndpointsSql.layer, Database.layer))("the store of endp
         yield* run("UPDATE webhook_endpoint_deliveries SET due_at = NULL, delivered_at = now()")
         assert.strictEqual(yield* store.deleteBefore(before, 100), 1)
         assert.lengthOf(yield* run("SELECT FROM webhook_endpoint_bodies"), 1)
+      })
+    ))
+
+  it.effect("reads on behind events whose bodies are gone, in full pages", () =>
+    stored((store, run) =>
+      Effect.gen(function*() {
+        const { readRows } = limits
+        yield* run("UPDATE webhook_endpoints SET url = NULL")
+        yield* run(deliveries(3 * readRows, "now() + n * interval '1 microsecond'"))
+        for (let count = 0; count < 3; count++) yield* store.read("one", 0, yield* now)
+        yield* run(
+          `DELETE FROM webhook_endpoint_bodies b USING webhook_endpoint_deliveries d
+          WHERE d.task_uuid = b.task_uuid AND d.position <= ${readRows + 10} AND d.position <> 2`
+        )
+        const positions = (yield* store.read("one", 0, yield* now)).map(({ position }) => position)
+        assert.deepStrictEqual(positions, [2, ...Array.from({ length: readRows - 1 }, (_, n) => readRows + 11 + n)])
       })
     ))
 

@@ -169,6 +169,24 @@ layer(Layer.provideMerge(EndpointsSql.layer, Database.layer))("the upkeep of end
       })
     ))
 
+  it.effect("gives up a backlog without the bodies that an endpoint that is read still has", () =>
+    stored((store, run) =>
+      Effect.gen(function*() {
+        yield* run(endpoint("two"))
+        yield* run("UPDATE webhook_endpoints SET url = NULL WHERE id = 'two'")
+        yield* run(deliveries(20, "now() - n * interval '1 second'", "one", 100))
+        // Half of the changes are for both.
+        yield* run(
+          `INSERT INTO webhook_endpoint_deliveries SELECT 'two', task_uuid, revision, status, format, 0, 0, 1, false, created_at, created_at
+          FROM webhook_endpoint_deliveries ORDER BY created_at LIMIT 10`
+        )
+        assert.lengthOf(yield* store.read("two", 0, yield* now), 10)
+        assert.strictEqual(yield* store.dropBacklog(100, 7), 19)
+        assert.lengthOf(yield* store.read("two", 0, yield* now), 10)
+        assert.lengthOf(yield* run("SELECT FROM webhook_endpoint_bodies WHERE body <> ''"), 11)
+      })
+    ))
+
   it.effect("gives up the backlog of an endpoint although that of another one cannot be", () =>
     stored((store, run) =>
       Effect.gen(function*() {

@@ -8,6 +8,7 @@ import * as Addresses from "../../config/Addresses.ts"
 
 const Refusal = Schema.Struct({
   message: Schema.String,
+  code: Schema.optionalKey(Schema.NullOr(Schema.String)),
   errors: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.String)))
 })
 
@@ -33,8 +34,7 @@ export const send = Effect.fnUntraced(function*(
     body === undefined ? request : HttpClientRequest.bodyJsonUnsafe(request, body)
   ).pipe(broken)
   if (response.status < 300) return response
-  const { errors, message } = yield* broken(HttpClientResponse.schemaBodyJson(Refusal)(response))
-  return yield* errors === undefined ? failed(message) : new CommandFailed({ message, errors })
+  return yield* new CommandFailed(yield* broken(HttpClientResponse.schemaBodyJson(Refusal)(response)))
 })
 
 /** The body of the response. */
