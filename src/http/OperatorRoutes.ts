@@ -2,7 +2,7 @@
 import { Context, Duration, Effect } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import { StoreUnavailable } from "../domain/StoreUnavailable.ts"
-import { isStatementTimeout } from "../services/store/sql/Queries.ts"
+import { isStatementTimeout } from "../services/timing/Retry.ts"
 import { Forbidden, ServiceUnavailable, Unauthorized } from "./contract/Errors.ts"
 
 /** What an operator does. */

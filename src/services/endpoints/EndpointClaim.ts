@@ -53,8 +53,12 @@ const { at, from, leases, limit, lostBefore, ofProven, ofUnproven, ofUser, permi
 /** Endpoints that are sent to now. One that goes on again is, once its deliveries are in order. */
 export const isSent = "w.url IS NOT NULL AND w.disabled_at IS NULL AND w.resumes_at IS NULL"
 
-/** A delivery that is not being sent, or whose attempt is lost by a moment. A claim of an earlier version moved `due_at`. */
-export const isFree = (by: string) => `(NOT d.sending OR coalesce(d.leased_until, d.due_at) <= ${by})`
+/** A delivery that is not being sent, or whose attempt is lost by a moment. */
+export const isFree = (by: string) => `(NOT d.sending OR d.leased_until <= ${by})`
+
+/** The body `b` of a delivery. That of one that was given up is empty. */
+export const bodyOf = (delivery: string) =>
+  `b.task_uuid = ${delivery}.task_uuid AND b.revision = ${delivery}.revision AND b.format = ${delivery}.format AND b.bytes > 0`
 
 const isDue = `d.due_at <= ${at} AND ${isFree(lostBefore)}`
 
@@ -113,8 +117,7 @@ export const claim = query(
       c.attempts_before AS "attemptsBefore", c.attempts >= c.attempts_allowed AS "isLast",
       ${micros("c.was_due_at")} AS "dueAt", c.is_after_lost AS "isAfterLost",
       CASE WHEN b.bytes <= ${largeBody} THEN b.body END AS body, coalesce(b.bytes, 0) AS bytes
-    FROM claimed c JOIN endpoint w ON w.id = c.endpoint_id LEFT JOIN webhook_endpoint_bodies b
-      ON b.task_uuid = c.task_uuid AND b.revision = c.revision AND b.format = c.format
+    FROM claimed c JOIN endpoint w ON w.id = c.endpoint_id LEFT JOIN webhook_endpoint_bodies b ON ${bodyOf("c")}
   )
   SELECT head.*, shown.* FROM (
     SELECT (
@@ -145,9 +148,7 @@ export const bindKey = ({ happenedAt, revision, sub, taskId }: Pick<
 
 export const body = query(
   Schema.Struct({ body: OpaqueJson }),
-  `SELECT b.body FROM webhook_endpoint_deliveries d
-  JOIN webhook_endpoint_bodies b ON b.task_uuid = d.task_uuid AND b.revision = d.revision AND b.format = d.format
-  WHERE ${ofKey}`
+  `SELECT b.body FROM webhook_endpoint_deliveries d JOIN webhook_endpoint_bodies b ON ${bodyOf("d")} WHERE ${ofKey}`
 )
 
 /** Does nothing once the delivery has been claimed again. */
@@ -161,7 +162,8 @@ const logged = `jsonb_build_object('number', o.attempt, 'startedAt', ${micros("d
 
 /**
  * A success counts whenever it arrives; a failure only while no later attempt has been claimed. What is known of an endpoint changes rarely, so
- * its row is rarely locked, and always in the order of the ids. An attempt that began before an operator changed the endpoint says nothing of it.
+ * its row is rarely locked: in the order of the ids, and before deliveries (`count`), as by readers. An attempt that began before an operator
+ * changed the endpoint says nothing of it.
  */
 export const recordOutcomes = query(
   Schema.Struct({ id: Schema.String, url: Schema.NullOr(Schema.String), reason: DisabledReason }),
@@ -173,24 +175,13 @@ export const recordOutcomes = query(
   ), decisive AS (
     SELECT DISTINCT ON (endpoint_id, task_uuid, revision) * FROM outcome
     ORDER BY endpoint_id, task_uuid, revision, error IS NULL DESC, attempt DESC
-  ), recorded AS (
-    UPDATE webhook_endpoint_deliveries d SET
-      log = CASE WHEN jsonb_array_length(d.log) >= ${limits.loggedAttempts} THEN d.log - 0
-        ELSE coalesce(d.log, '[]') END || ${logged},
-      delivered_at = CASE WHEN o.error IS NULL THEN ${moment("o.ended")} ELSE d.delivered_at END,
-      due_at = CASE WHEN o.error IS NOT NULL
-        THEN coalesce(${moment("o.next")}, CASE WHEN d.attempts_allowed > d.attempts THEN ${moment("o.ended")} END) END,
-      sending = false
-    FROM decisive o
-    WHERE d.endpoint_id = o.endpoint_id AND d.created_at = o.created_at AND d.task_uuid = o.task_uuid
-      AND d.revision = o.revision AND (o.error IS NULL OR (d.sending AND d.attempts = o.attempt))
   ), health AS (
     SELECT endpoint_id AS id, bool_or(error IS NULL) AS is_success, bool_or(response_status IS NOT NULL) AS has_responded,
       bool_or(response_status = 410) IS TRUE AS is_gone, ${moment("min(ended)")} AS first_at, ${
     moment("max(ended)")
   } AS last_at
     FROM outcome o JOIN webhook_endpoints w ON w.id = o.endpoint_id
-    WHERE error IS DISTINCT FROM 'not_sent' AND ${moment("(o.ended - 1000 * o.duration)")} >= w.updated_at
+    WHERE error IS DISTINCT FROM 'not_sent' AND ${moment("(o.ended - 1000 * o.duration::float8)")} >= w.updated_at
     GROUP BY endpoint_id
   ), changed AS (
     SELECT h.*, h.is_gone OR (NOT h.is_success AND h.last_at - w.failing_since >= interval '${
@@ -203,6 +194,18 @@ export const recordOutcomes = query(
     Duration.toSeconds(giveUpAfter)
   } seconds' END
     ORDER BY w.id FOR NO KEY UPDATE OF w
+  ), recorded AS (
+    UPDATE webhook_endpoint_deliveries d SET
+      log = CASE WHEN jsonb_array_length(d.log) >= ${limits.loggedAttempts} THEN d.log - 0
+        ELSE coalesce(d.log, '[]') END || ${logged},
+      delivered_at = CASE WHEN o.error IS NULL THEN ${moment("o.ended")} ELSE d.delivered_at END,
+      due_at = CASE WHEN o.error IS NOT NULL
+        THEN coalesce(${moment("o.next")}, CASE WHEN d.attempts_allowed > d.attempts THEN ${moment("o.ended")} END) END,
+      sending = false
+    FROM decisive o
+    WHERE d.endpoint_id = o.endpoint_id AND d.created_at = o.created_at AND d.task_uuid = o.task_uuid
+      AND d.revision = o.revision AND (o.error IS NULL OR (d.sending AND d.attempts = o.attempt))
+      AND (SELECT count(*) >= 0 FROM changed)
   ), updated AS (
     UPDATE webhook_endpoints w SET
       is_proven = c.has_responded,

@@ -43,8 +43,10 @@ const bounds = { total: 256, reserved: 128, smallest: 8, largest: 64 }
 
 /** Opened secrets that are kept: two of each endpoint that there may be. */
 const keptSecrets = 200
-/** Rows that a statement of the upkeep changes. */
-const changedRows = 5000
+/** Rows that a statement of the upkeep reads or changes. */
+const pageRows = 1000
+/** The backlog is counted for at most a tenth of the time. */
+const pauseOfCount = 9
 
 export interface Options {
   /** `source` of CloudEvents: what identifies this service. */
@@ -142,7 +144,7 @@ const repeatFull = <E>(deletion: Effect.Effect<number, E>) =>
     for (;;) {
       const count = yield* deletion
       sum += count
-      if (count < changedRows) return sum
+      if (count < pageRows) return sum
     }
   })
 
@@ -206,6 +208,16 @@ const makeUpkeep = Effect.fnUntraced(function*(
     }
   )
 
+  let countFrom = -Infinity
+  const dropBacklog = Effect.gen(function*() {
+    const begun = yield* monotonicMillis
+    if (begun < countFrom) return 0
+    const count = yield* store.dropBacklog(backlog, pageRows)
+    const ended = yield* monotonicMillis
+    countFrom = ended + pauseOfCount * (ended - begun)
+    return count
+  })
+
   const reseal = yield* makeReseal
   let isResealed = false
 
@@ -218,14 +230,14 @@ const makeUpkeep = Effect.fnUntraced(function*(
       drop(
         "too_old",
         "their endpoint was disabled or unread for 7 days",
-        repeatFull(store.dropOld(before(keptWhileDisabled), changedRows))
+        store.dropOld(before(keptWhileDisabled), pageRows)
       ),
       drop(
         "backlog",
         `what is pending had more than ${backlog} bytes (WEBHOOK_ENDPOINT_BACKLOG)`,
-        store.dropBacklog(backlog, changedRows)
+        dropBacklog
       ),
-      repeatFull(store.deleteBefore(before(retention), changedRows)),
+      repeatFull(store.deleteBefore(before(retention), pageRows)),
       isResealed ? Effect.void : Effect.tap(reseal, () => Effect.sync(() => void (isResealed = true)))
     ]
     // One that fails keeps no other from its work.
@@ -274,7 +286,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     delays: yield* delaysOf(delays),
     metrics: { attempted: Metrics.attempts.record, late: Metrics.lateness.record, abandoned: Metrics.abandoned.add }
   }
-  const resume = Effect.tap(store.resume(changedRows), () => Effect.sync(() => wake()))
+  const resume = Effect.tap(store.resume(pageRows), () => Effect.sync(() => wake()))
   const { drain } = yield* dispatch(outbox, bounds, { pending, floor })
   yield* Effect.addFinalizer(() => drain)
 

@@ -1,4 +1,4 @@
-/** The statements of webhook endpoints, except those of their attempts (`EndpointClaim`). */
+/** The statements of webhook endpoints, except those of their attempts (`EndpointClaim`) and of their upkeep (`EndpointUpkeep`). */
 import { PgTypes } from "@effect/sql-pg"
 import { Duration, Schema, Struct } from "effect"
 import { OpaqueJson } from "../../domain/json/OpaqueJson.ts"
@@ -7,7 +7,7 @@ import { Timestamp } from "../../domain/Timestamp.ts"
 import { type DeliveryState, originOf } from "../../domain/Webhook.ts"
 import { array, countQuery, micros, moment, query } from "../store/sql/Queries.ts"
 import { attempts, type Definition, Endpoint, limits, LoggedDelivery } from "./Endpoint.ts"
-import { isFree, isSent } from "./EndpointClaim.ts"
+import { bodyOf } from "./EndpointClaim.ts"
 
 const { int8, text } = PgTypes.OID
 
@@ -73,7 +73,6 @@ export const list = query(
   WHERE $1::float8 IS NULL OR (w.created_at, w.id) < (${moment("$1")}, $2::text)
   ORDER BY w.created_at DESC, w.id DESC LIMIT $3::int`
 )
-export const ids = query(Schema.Struct({ id: Schema.String }), "SELECT id FROM webhook_endpoints")
 export const get = query(EndpointRow, `SELECT ${columns} FROM webhook_endpoints w WHERE w.id = $1`)
 
 const pendingOf = (endpoint: string) => `d.endpoint_id = ${endpoint} AND d.due_at IS NOT NULL`
@@ -99,10 +98,7 @@ export const updateOf = (changed: ReadonlyArray<keyof typeof definitionColumns>)
     } WHERE w.id = $1 RETURNING ${columns}`
   )
 
-const failed = "d.due_at IS NULL AND d.delivered_at IS NULL"
-
-const rowsBy = (condition: string, limit: string) =>
-  `SELECT d.ctid FROM webhook_endpoint_deliveries d WHERE ${condition} LIMIT ${limit} FOR UPDATE SKIP LOCKED`
+export const failed = "d.due_at IS NULL AND d.delivered_at IS NULL"
 
 /** The old secret is that of this moment: of two rotations at a time the later one keeps the secret of the first. */
 export const rotate = query(
@@ -111,49 +107,6 @@ export const rotate = query(
     old_secret = CASE WHEN $4::float8 IS NOT NULL THEN w.secret END, old_secret_until = ${moment("$4")}
   WHERE w.id = $1 RETURNING ${columns}`
 )
-
-export const resuming = query(
-  Schema.Struct({ id: Schema.String, at: Timestamp }),
-  `SELECT id, ${micros("resumes_at")} AS at FROM webhook_endpoints WHERE resumes_at IS NOT NULL AND disabled_at IS NULL`
-)
-
-/** Binds id, moment of the enabling, that before which deliveries are too old, and the number of rows. */
-export const dropTooOld = countQuery(
-  `WITH dropped AS (
-    UPDATE webhook_endpoint_deliveries SET due_at = NULL, sending = false, dropped = 'too_old' WHERE ctid = ANY (ARRAY(
-      ${rowsBy(`${pendingOf("$1")} AND ${isFree(moment("$2"))} AND d.created_at < ${moment("$3")}`, "$4::int")}
-    )) RETURNING 1
-  ) SELECT count(*)::int AS count FROM dropped`
-)
-
-const newRound = `due_at = ${
-  moment("$2")
-}, sending = false, attempts_before = attempts, attempts_allowed = attempts + ${attempts}`
-
-/** Those that wait for a later attempt. What is being sent has an outcome of its own. */
-export const resumePending = countQuery(
-  `WITH resumed AS (
-    UPDATE webhook_endpoint_deliveries SET ${newRound} WHERE ctid = ANY (ARRAY(
-      SELECT d.ctid FROM webhook_endpoint_deliveries d
-      WHERE ${pendingOf("$1")} AND d.due_at > ${moment("$2")} AND ${isFree(moment("$2"))} LIMIT $3::int FOR UPDATE
-    )) RETURNING 1
-  ) SELECT count(*)::int AS count FROM resumed`
-)
-
-/** Those that were given up, from a moment on. Returns the moment of the last one. */
-export const resumeFailed = query(
-  Schema.Struct({ last: Schema.NullOr(Timestamp) }),
-  `WITH resumed AS (
-    UPDATE webhook_endpoint_deliveries SET ${newRound} WHERE ctid = ANY (ARRAY(
-      SELECT d.ctid FROM webhook_endpoint_deliveries d
-      WHERE d.endpoint_id = $1 AND ${failed} AND d.dropped IS NULL
-        AND d.created_at >= ${moment("$3")} AND d.created_at <= ${moment("$2")}
-      ORDER BY d.created_at LIMIT $4::int FOR UPDATE
-    )) RETURNING created_at
-  ) SELECT ${micros("max(created_at)")} AS last FROM resumed`
-)
-
-export const resumed = `UPDATE webhook_endpoints SET resumes_at = NULL WHERE id = $1 AND resumes_at = ${moment("$2")}`
 
 export const remove = countQuery(
   `WITH removed AS (
@@ -223,8 +176,7 @@ const ofKey = `d.created_at = (
   ) AND d.task_uuid = $2::uuid AND d.revision = $3::int`
 export const delivery = deliveries(ofKey)
 
-const hasBody = `EXISTS (SELECT FROM webhook_endpoint_bodies b
-  WHERE b.task_uuid = d.task_uuid AND b.revision = d.revision AND b.format = d.format)`
+const hasBody = `EXISTS (SELECT FROM webhook_endpoint_bodies b WHERE ${bodyOf("d")})`
 
 export const redeliver = countQuery(
   `WITH found AS (
@@ -314,99 +266,4 @@ export const readPlaced = query(
       WHERE d.endpoint_id = $1 AND d.position > $2::bigint ORDER BY d.position LIMIT ${readRows}
     ) AS page
   ) AS found WHERE bytes_before < ${readBytes} ORDER BY position`
-)
-
-/** Whether an endpoint still needs the body of a deleted delivery. */
-const isNeeded = `EXISTS (
-    SELECT FROM webhook_endpoints w JOIN webhook_endpoint_deliveries d
-      ON d.endpoint_id = w.id AND d.created_at = o.created_at AND d.task_uuid = o.task_uuid AND d.revision = o.revision
-    WHERE d.due_at IS NOT NULL OR d.created_at >= ${moment("$1")}
-  )`
-
-/** Old deliveries that have ended, and those of removed endpoints, with the bodies that no other delivery needs. */
-export const deleteDeliveries = countQuery(
-  `WITH deleted AS (
-    DELETE FROM webhook_endpoint_deliveries WHERE ctid = ANY (ARRAY(
-      SELECT old.ctid FROM webhook_endpoints w CROSS JOIN LATERAL (
-        ${rowsBy(`d.endpoint_id = w.id AND d.created_at < ${moment("$1")} AND d.due_at IS NULL`, "$2::int")}
-      ) AS old LIMIT $2::int
-    ) || ARRAY(
-      SELECT left_over.ctid FROM webhook_endpoint_removals r CROSS JOIN LATERAL (
-        ${rowsBy("d.endpoint_id = r.id", "$2::int")}
-      ) AS left_over LIMIT $2::int
-    )) RETURNING task_uuid, revision, format, created_at
-  ), bodies AS (
-    DELETE FROM webhook_endpoint_bodies b USING (SELECT DISTINCT * FROM deleted) AS o
-    WHERE b.task_uuid = o.task_uuid AND b.revision = o.revision AND b.format = o.format AND NOT ${isNeeded}
-  ) SELECT count(*)::int AS count FROM deleted`
-)
-
-/** A change that committed after the removal may have made a delivery for the endpoint: what is left is looked for during an hour. */
-export const forgetRemovals = `DELETE FROM webhook_endpoint_removals r WHERE r.removed_at < now() - interval '1 hour'
-  AND NOT EXISTS (SELECT FROM webhook_endpoint_deliveries d WHERE d.endpoint_id = r.id)`
-
-/** A delivery is due as long as it is old at least, so the index finds those that may be too old. */
-export const dropOld = countQuery(
-  `WITH dropped AS (
-    UPDATE webhook_endpoint_deliveries SET due_at = NULL, sending = false, dropped = 'too_old' WHERE ctid = ANY (ARRAY(
-      SELECT old.ctid FROM webhook_endpoints w CROSS JOIN LATERAL (
-        ${rowsBy(`${pendingOf("w.id")} AND d.due_at < ${moment("$1")} AND ${isFree(moment("$1"))}`, "$2::int")}
-      ) AS old WHERE w.url IS NULL OR w.disabled_at IS NOT NULL LIMIT $2::int
-    )) RETURNING 1
-  ) SELECT count(*)::int AS count FROM dropped`
-)
-
-/** Pages of the bodies that are read to learn how much is pending: all, as long as there are few. */
-export const sampledPages = 1024
-export const bodyPages = query(
-  Schema.Struct({ pages: Schema.Finite, bytes: Schema.Finite }),
-  `SELECT pg_relation_size('webhook_endpoint_bodies')::float8 / 8192 AS pages,
-    pg_table_size('webhook_endpoint_bodies')::float8 AS bytes`
-)
-
-/** The moment of the newest pending body that newer ones leave no room for; null if there is room. Binds bytes and percent of the pages. */
-export const backlogUntil = query(
-  Schema.Struct({ until: Schema.NullOr(Timestamp) }),
-  `SELECT ${micros("max(created_at)")} AS until FROM (
-    SELECT created_at, sum(bytes) OVER (ORDER BY created_at DESC) * 100 / $2::float8 AS bytes
-    FROM webhook_endpoint_bodies b TABLESAMPLE SYSTEM ($2::float8) WHERE EXISTS (
-      SELECT FROM webhook_endpoints w JOIN webhook_endpoint_deliveries d
-        ON d.endpoint_id = w.id AND d.created_at = b.created_at AND d.task_uuid = b.task_uuid AND d.revision = b.revision
-      WHERE d.format = b.format AND d.due_at IS NOT NULL
-    )
-  ) AS pending WHERE bytes > $1::float8`
-)
-
-/** Gives up what is pending, from a moment to another one, with the bodies that no other endpoint waits for or reads, which makes the room. Returns the moment of the last one. */
-export const dropBacklog = query(
-  Schema.Struct({ count: Schema.Int, last: Schema.NullOr(Timestamp) }),
-  `WITH old AS MATERIALIZED (
-    SELECT d.ctid, d.created_at, d.task_uuid, d.revision, d.format FROM webhook_endpoint_deliveries d
-    WHERE d.endpoint_id = $1 AND d.due_at IS NOT NULL AND d.created_at >= ${moment("$2")}
-      AND d.created_at <= ${moment("$3")}
-    ORDER BY d.created_at LIMIT $4::int FOR UPDATE SKIP LOCKED
-  ), bodies AS (
-    DELETE FROM webhook_endpoint_bodies b USING old
-    WHERE b.task_uuid = old.task_uuid AND b.revision = old.revision AND b.format = old.format AND NOT EXISTS (
-      SELECT FROM webhook_endpoints w JOIN webhook_endpoint_deliveries d
-        ON d.endpoint_id = w.id AND d.created_at = old.created_at AND d.task_uuid = old.task_uuid AND d.revision = old.revision
-      WHERE w.id <> $1 AND d.format = old.format AND (d.due_at IS NOT NULL OR d.position IS NOT NULL)
-    )
-  ), dropped AS (
-    UPDATE webhook_endpoint_deliveries d SET due_at = NULL, dropped = 'backlog', sending = false
-    FROM old WHERE d.ctid = old.ctid RETURNING d.created_at
-  ) SELECT count(*)::int AS count, ${micros("max(created_at)")} AS last FROM dropped`
-)
-
-export const health = query(
-  Schema.Struct({
-    disabledReason: Endpoint.fields.disabledReason,
-    failingSince: Endpoint.fields.failingSince,
-    oldestDue: Schema.NullOr(Timestamp)
-  }),
-  `SELECT w.disabled_reason AS "disabledReason", ${micros("w.failing_since")} AS "failingSince",
-    CASE WHEN ${isSent} THEN (
-      SELECT ${micros("min(d.due_at)")} FROM webhook_endpoint_deliveries d WHERE ${pendingOf("w.id")} AND NOT d.sending
-    ) END AS "oldestDue"
-  FROM webhook_endpoints w`
 )

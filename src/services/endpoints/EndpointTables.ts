@@ -86,13 +86,16 @@ export const tables: Tables = {
       succeeded_at timestamptz,
       -- Whether the last attempt had a response.
       is_proven boolean NOT NULL DEFAULT false,
+      -- From its enabling until its deliveries go on: nothing is sent meanwhile.
+      resumes_at timestamptz,
       -- The position of the last event in the stream of an endpoint without a URL.
       last_position bigint NOT NULL DEFAULT 0,
       created_at timestamptz NOT NULL,
       updated_at timestamptz NOT NULL
     ) WITH (fillfactor = 50)`,
     // Endpoints whose deliveries are being deleted.
-    `CREATE TABLE webhook_endpoint_removals (id text PRIMARY KEY)`,
+    `CREATE TABLE webhook_endpoint_removals (id text PRIMARY KEY, removed_at timestamptz NOT NULL DEFAULT now())`,
+    // Kept until the last delivery that needs it is deleted. That of deliveries that were given up is empty.
     `CREATE TABLE webhook_endpoint_bodies (
       task_uuid uuid NOT NULL,
       revision integer NOT NULL,
@@ -100,10 +103,13 @@ export const tables: Tables = {
       created_at timestamptz NOT NULL,
       bytes integer NOT NULL,
       body text NOT NULL,
+      -- The user, whose bodies are erased also after their tasks are.
+      sub text,
       PRIMARY KEY (task_uuid, revision, format)
     )`,
-    `CREATE INDEX webhook_endpoint_bodies_created ON webhook_endpoint_bodies (created_at)`,
+    "CREATE INDEX webhook_endpoint_bodies_of_user ON webhook_endpoint_bodies (sub) WHERE sub IS NOT NULL",
     // Pending while \`due_at\` is set. \`attempts_before\` are those of earlier rounds: a replay and a re-enabled endpoint begin a new one.
+    // The key is the order of the log.
     `CREATE TABLE webhook_endpoint_deliveries (
       endpoint_id text NOT NULL,
       task_uuid uuid NOT NULL,
@@ -122,31 +128,17 @@ export const tables: Tables = {
       position bigint,
       -- The attempts whose outcome is known: number, startedAt, duration, responseStatus, error.
       log jsonb,
-      PRIMARY KEY (endpoint_id, task_uuid, revision)
+      -- An attempt in flight counts as lost after it. due_at stays, so that a claim changes no index.
+      leased_until timestamptz,
+      PRIMARY KEY (endpoint_id, created_at, task_uuid, revision)
     ) WITH (fillfactor = 75)`,
     `CREATE INDEX webhook_endpoint_deliveries_due ON webhook_endpoint_deliveries (endpoint_id, due_at)
       WHERE due_at IS NOT NULL`,
-    `CREATE INDEX webhook_endpoint_deliveries_log
-      ON webhook_endpoint_deliveries (endpoint_id, created_at, task_uuid, revision)`,
-    `CREATE INDEX webhook_endpoint_deliveries_stream ON webhook_endpoint_deliveries (endpoint_id, position)
-      WHERE position IS NOT NULL`
-  ], [
-    // The user, whose bodies are erased also after their tasks are.
-    "ALTER TABLE webhook_endpoint_bodies ADD COLUMN sub text",
-    "CREATE INDEX webhook_endpoint_bodies_of_user ON webhook_endpoint_bodies (sub) WHERE sub IS NOT NULL"
-  ], [
-    // From an endpoint's enabling until its deliveries go on: nothing is sent meanwhile.
-    "ALTER TABLE webhook_endpoints ADD COLUMN resumes_at timestamptz",
-    "ALTER TABLE webhook_endpoint_removals ADD COLUMN removed_at timestamptz NOT NULL DEFAULT now()",
-    // An attempt in flight counts as lost after it. `due_at` stays, so that a claim changes no index.
-    "ALTER TABLE webhook_endpoint_deliveries ADD COLUMN leased_until timestamptz",
-    // Each index costs every event: the key is the order of the log, and bodies go with the last delivery that needs them.
-    "DROP INDEX webhook_endpoint_deliveries_log, webhook_endpoint_bodies_created",
-    `ALTER TABLE webhook_endpoint_deliveries DROP CONSTRAINT webhook_endpoint_deliveries_pkey,
-      ADD PRIMARY KEY (endpoint_id, created_at, task_uuid, revision)`,
     `CREATE INDEX webhook_endpoint_deliveries_failed
       ON webhook_endpoint_deliveries (endpoint_id, created_at, task_uuid, revision)
-      WHERE due_at IS NULL AND delivered_at IS NULL`
+      WHERE due_at IS NULL AND delivered_at IS NULL`,
+    `CREATE INDEX webhook_endpoint_deliveries_stream ON webhook_endpoint_deliveries (endpoint_id, position)
+      WHERE position IS NOT NULL`
   ]],
   onEvents
 }

@@ -42,6 +42,7 @@ interface Row extends EventKey {
   isSending: boolean
   dueAt: Timestamp | null
   startedAt: Timestamp | null
+  leasedUntil: Timestamp
   deliveredAt: Timestamp | null
   dropped: LoggedDelivery["dropped"]
   position: number | null
@@ -79,6 +80,7 @@ const newRow = (fields: Pick<Row, keyof EventKey | "status" | "format" | "body" 
   isSending: false,
   dueAt: fields.createdAt,
   startedAt: null,
+  leasedUntil: fields.createdAt,
   deliveredAt: null,
   dropped: null,
   position: null,
@@ -139,9 +141,9 @@ const makeRows = () => {
       taken.set(origin, count + 1)
       return true
     }
-    const due = [...deliveries.values()].filter(({ dueAt, endpointId, isSending }) => {
+    const due = [...deliveries.values()].filter(({ dueAt, endpointId, isSending, leasedUntil }) => {
       const row = endpoints.get(endpointId)
-      return dueAt !== null && dueAt <= at && (!isSending || dueAt <= lostBefore) &&
+      return dueAt !== null && dueAt <= at && (!isSending || leasedUntil <= lostBefore) &&
         row !== undefined && row.endpoint.url !== null && row.endpoint.disabledAt === null && row.resumesAt === null
     }).toSorted((one, other) => (one.dueAt ?? 0) - (other.dueAt ?? 0))
     const claimed = due.flatMap((row): ReadonlyArray<readonly [Row, EndpointRow]> => {
@@ -153,7 +155,10 @@ const makeRows = () => {
       row.attempts += 1
       row.startedAt = at
       row.isSending = true
-      row.dueAt = plus(at, leases[Math.min(row.attempts - row.attemptsBefore, leases.length) - 1] ?? Duration.zero)
+      row.leasedUntil = plus(
+        at,
+        leases[Math.min(row.attempts - row.attemptsBefore, leases.length) - 1] ?? Duration.zero
+      )
       const { oldSecret, oldSecretUntil, secret, url } = endpoint
       return {
         taskId: row.taskId,

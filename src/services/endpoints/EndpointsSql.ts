@@ -1,15 +1,17 @@
-/** Webhook endpoints in Postgres; see `EndpointTables`, `EndpointStatements` and `EndpointClaim`. */
-import { Duration, Effect, Layer, Option, Struct } from "effect"
+/** Webhook endpoints in Postgres; see `EndpointTables`, `EndpointStatements`, `EndpointClaim` and `EndpointUpkeep`. */
+import { Cause, Duration, Effect, Layer, Number, Option, Semaphore, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import { toText } from "../../domain/json/OpaqueJson.ts"
-import { plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { PendingWork } from "../store/PendingWork.ts"
-import { failWhenUnavailable, make as makeQueries } from "../store/sql/Queries.ts"
+import { failWhenUnavailable, make as makeQueries, type Query } from "../store/sql/Queries.ts"
+import { logFault } from "../timing/Retry.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
 import { Definition, keptWhileDisabled } from "./Endpoint.ts"
 import * as EndpointClaim from "./EndpointClaim.ts"
 import { type EndpointDelivery, EndpointsStore, type Health } from "./EndpointsStore.ts"
 import * as Statements from "./EndpointStatements.ts"
+import * as Upkeep from "./EndpointUpkeep.ts"
 
 const outboxOf = Effect.gen(function*() {
   const { execute, first, rows } = yield* makeQueries
@@ -59,14 +61,89 @@ const outboxOf = Effect.gen(function*() {
   return outbox
 })
 
-/** Repeats a change of rows until it finds none. */
-const untilNone = <E>(change: Effect.Effect<number, E>) => Effect.repeat(change, { while: (count) => count > 0 })
+/** The upkeep of one endpoint after another. One that fails keeps no other from its turn. Returns the sum. */
+const each = <E extends { readonly id: string }, F>(
+  endpoints: ReadonlyArray<E>,
+  change: (endpoint: E) => Effect.Effect<number, F>
+) =>
+  Effect.map(
+    Effect.forEach(endpoints, (endpoint) =>
+      Effect.catchCause(change(endpoint), (cause) =>
+        Cause.hasInterrupts(cause)
+          ? Effect.failCause(cause)
+          : logFault("the upkeep of a webhook endpoint failed")(cause).pipe(
+            Effect.annotateLogs({ endpoint: endpoint.id }),
+            Effect.as(0)
+          ))),
+    Number.sumAll
+  )
+
+/** Statements that may take long have a connection that no statement of a client shares, one at a time. */
+const makeUpkeep = Effect.gen(function*() {
+  const { alone: query } = yield* makeQueries
+  const turn = yield* Semaphore.make(1)
+  const alone = <Row>(...call: Parameters<typeof query<Row>>) => turn.withPermit(query(...call))
+
+  const forEachPage = Effect.fnUntraced(function*<P extends { readonly last: Timestamp | null }>(
+    query: Query<P>,
+    id: string,
+    limit: number,
+    values: ReadonlyArray<unknown>,
+    onPage: (page: P) => void
+  ) {
+    for (let from: Timestamp | null = ScanFloor.lowest; from !== null;) {
+      const [page]: ReadonlyArray<P> = yield* alone(query, [id, from, limit, ...values])
+      if (page !== undefined) onPage(page)
+      from = page?.last ?? null
+    }
+  })
+  const walk = (query: typeof Upkeep.dropOld, id: string, limit: number, values: ReadonlyArray<unknown>) => {
+    let sum = 0
+    return Effect.map(forEachPage(query, id, limit, values, ({ count }) => void (sum += count)), () => sum)
+  }
+
+  /**
+   * The moment until which changes are given up, so that the pending bodies of newer ones have at most so many bytes, and the values of the
+   * statement that does.
+   */
+  const findBacklog = Effect.fnUntraced(function*(
+    endpoints: ReadonlyArray<{ readonly id: string }>,
+    bytes: number,
+    at: Timestamp,
+    limit: number
+  ) {
+    const byAge = new Map<number, number>()
+    const walked: Array<Upkeep.Walked> = []
+    yield* each(endpoints, ({ id }) => {
+      let range: Upkeep.Walked | undefined
+      const before = Upkeep.bindWalked(walked)
+      return Effect.as(
+        forEachPage(Upkeep.backlog, id, limit, [at, ...before], ({ ages, first, newest }) => {
+          for (const [age, sum] of ages) byAge.set(age, (byAge.get(age) ?? 0) + sum)
+          if (first === null || newest === null) return
+          if (range === undefined) walked.push(range = { id, first, newest })
+          range.first = Timestamp.make(Math.min(range.first, first))
+          range.newest = Timestamp.make(Math.max(range.newest, newest))
+        }),
+        0
+      )
+    })
+    let sum = 0
+    for (const [age, ofAge] of [...byAge].toSorted(([one], [other]) => one - other)) {
+      sum += ofAge
+      if (sum > bytes) return [plus(at, Duration.negate(Upkeep.sinceAge(age))), ...Upkeep.bindWalked(walked)]
+    }
+    return undefined
+  })
+  return { alone, walk, findBacklog }
+})
 
 export const layer = Layer.effect(
   EndpointsStore,
   Effect.gen(function*() {
     const queries = yield* makeQueries
     const { execute, first, rows } = queries
+    const { alone, findBacklog, walk } = yield* makeUpkeep
     const sql = yield* SqlClient.SqlClient
     const pendingWork = yield* PendingWork
     pendingWork.add("endpoints", (soon) => [
@@ -114,21 +191,13 @@ export const layer = Layer.effect(
       rotate: (id, secret, oldUntil, at) =>
         Effect.map(first(Statements.rotate, [id, at, secret, oldUntil]), Option.map(Statements.endpointOf)),
       resume: Effect.fnUntraced(function*(limit) {
-        for (const { at, id } of yield* rows(Statements.resuming, [])) {
-          const oldest = plus(at, Duration.negate(keptWhileDisabled))
-          yield* untilNone(queries.count(Statements.dropTooOld, [id, at, oldest, limit]))
-          yield* untilNone(queries.count(Statements.resumePending, [id, at, limit]))
-          for (let from: Timestamp | null = oldest; from !== null;) {
-            const [batch]: ReadonlyArray<{ readonly last: Timestamp | null }> = yield* rows(Statements.resumeFailed, [
-              id,
-              at,
-              from,
-              limit
-            ])
-            from = batch?.last ?? null
-          }
-          yield* execute(Statements.resumed, [id, at])
-        }
+        yield* each(yield* rows(Upkeep.resuming, []), ({ at, id }) => {
+          const values = [at, plus(at, Duration.negate(keptWhileDisabled))]
+          return walk(Upkeep.resumePending, id, limit, values).pipe(
+            Effect.andThen(walk(Upkeep.resumeFailed, id, limit, values)),
+            Effect.tap(() => execute(Upkeep.resumed, [id, at]))
+          )
+        })
       }),
       remove: (id) => Effect.map(queries.count(Statements.remove, [id]), (count) => count > 0),
 
@@ -136,7 +205,7 @@ export const layer = Layer.effect(
 
       deliveries: (id, state, after, limit) =>
         Effect.map(
-          rows(Statements.pages[state ?? "all"], [
+          alone(Statements.pages[state ?? "all"], [
             id,
             after?.at ?? null,
             after?.taskId ?? null,
@@ -150,7 +219,7 @@ export const layer = Layer.effect(
       redeliver: ({ endpointId, revision, taskId }, at) =>
         Effect.map(queries.count(Statements.redeliver, [endpointId, taskId, revision, at]), (count) => count > 0),
       replay: Effect.fnUntraced(function*(id, { failedOnly, from, to }, at, limit) {
-        const [found] = yield* rows(failedOnly ? Statements.replays.failed : Statements.replays.all, [
+        const [found] = yield* alone(failedOnly ? Statements.replays.failed : Statements.replays.all, [
           id,
           from,
           to,
@@ -187,31 +256,24 @@ export const layer = Layer.effect(
       outbox,
 
       deleteBefore: (before, limit) =>
-        Effect.tap(
-          queries.count(Statements.deleteDeliveries, [before, limit]),
-          () => execute(Statements.forgetRemovals, [])
+        Effect.map(alone(Upkeep.deleteDeliveries, [before, limit]), ([deleted]) => deleted?.count ?? 0).pipe(
+          Effect.tap(() => execute(Upkeep.forgetRemovals, []))
         ),
-      dropOld: (before, limit) => queries.count(Statements.dropOld, [before, limit]),
+      dropOld: (before, limit) =>
+        Effect.flatMap(
+          rows(Upkeep.unsent, []),
+          (unsent) => each(unsent, ({ id }) => walk(Upkeep.dropOld, id, limit, [before]))
+        ),
       dropBacklog: Effect.fnUntraced(function*(bytes, limit) {
-        const [size] = yield* rows(Statements.bodyPages, [])
-        if (size === undefined || size.bytes < bytes) return 0
-        const percent = Math.min(100, (100 * Statements.sampledPages) / Math.max(1, size.pages))
-        const until = (yield* rows(Statements.backlogUntil, [bytes, percent]))[0]?.until ?? null
-        if (until === null) return 0
-        let sum = 0
-        for (const { id } of yield* rows(Statements.ids, [])) {
-          for (let from: Timestamp | null = ScanFloor.lowest; from !== null;) {
-            const [batch]: ReadonlyArray<{ readonly count: number; readonly last: Timestamp | null }> = yield* rows(
-              Statements.dropBacklog,
-              [id, from, until, limit]
-            )
-            sum += batch?.count ?? 0
-            from = batch?.last ?? null
-          }
-        }
-        return sum
+        const [bodies] = yield* rows(Upkeep.bodyBytes, [])
+        if (bodies === undefined || bodies.bytes < bytes) return 0
+        const endpoints = yield* rows(Upkeep.ids, [])
+        const values = yield* findBacklog(endpoints, bytes, yield* now, limit)
+        return values === undefined
+          ? 0
+          : yield* each(endpoints, ({ id }) => walk(Upkeep.dropBacklog, id, limit, values))
       }),
-      health: Effect.map(rows(Statements.health, []), (found): ReadonlyArray<Health> => found)
+      health: Effect.map(alone(Upkeep.health, []), (found): ReadonlyArray<Health> => found)
     })
   })
 )

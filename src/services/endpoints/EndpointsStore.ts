@@ -24,7 +24,6 @@ export interface EndpointDelivery extends ClaimedDelivery, SealedSecrets {
   readonly secret: string
   readonly status: TaskStatus
   readonly format: Format
-  readonly happenedAt: Timestamp
   /** Attempts of earlier rounds. */
   readonly attemptsBefore: number
 }
@@ -93,7 +92,7 @@ export class EndpointsStore extends Context.Service<EndpointsStore, {
   ) => Call<Option.Option<Endpoint>>
   /**
    * Endpoints that were enabled go on: what is older than `keptWhileDisabled` is given up, and what has not succeeded is due, with a new round of
-   * attempts. Changes at most `limit` rows at a time. Repeated after a crash, it does the rest.
+   * attempts. Reads about `limit` rows at a time. Repeated after a crash, it does the rest.
    */
   readonly resume: (limit: number) => Call<void>
   readonly remove: (id: string) => Call<boolean>
@@ -130,11 +129,11 @@ export class EndpointsStore extends Context.Service<EndpointsStore, {
 
   /** Deletes what is older and has ended, and what is left of removed endpoints: at most `limit` deliveries of each. Returns their number. */
   readonly deleteBefore: (before: Timestamp, limit: number) => Call<number>
-  /** Gives up pending deliveries of disabled and of unread endpoints that are older. */
+  /** Gives up pending deliveries of disabled and of unread endpoints that are older. Returns their number. */
   readonly dropOld: (before: Timestamp, limit: number) => Call<number>
   /**
-   * Gives up the oldest pending deliveries until their bodies have at most about so many bytes: a sample of a large table says how many they have.
-   * Changes at most `limit` rows at a time. Returns the number of deliveries.
+   * Gives up the oldest pending deliveries until the bodies of the others have at most so many bytes. A body that several endpoints wait for is
+   * counted once. Returns the number of deliveries.
    */
   readonly dropBacklog: (bytes: number, limit: number) => Call<number>
   readonly health: Call<ReadonlyArray<Health>>

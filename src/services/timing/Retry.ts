@@ -1,13 +1,23 @@
 /** Retries and fault logging for background work during outages of the store. */
 import { Cause, Duration, Effect } from "effect"
+import { SqlError } from "effect/sql"
 import * as Backoff from "../../domain/Backoff.ts"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 
-/** Logs a fault that a background loop survives. An outage of the store is only a debug line, because it is logged elsewhere once. */
-export const logFault = (message: string) => (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
-  Cause.squash(cause) instanceof StoreUnavailable
+/** Whether a statement reached its timeout. */
+export const isStatementTimeout = ({ cause }: StoreUnavailable): boolean =>
+  SqlError.isSqlError(cause) && cause.reason._tag === "StatementTimeoutError"
+
+/**
+ * Logs a fault that a background loop survives. An outage of the store is only a debug line, because it is logged elsewhere once. A statement that
+ * takes too long is not, and may again.
+ */
+export const logFault = (message: string) => (cause: Cause.Cause<unknown>): Effect.Effect<void> => {
+  const error = Cause.squash(cause)
+  return error instanceof StoreUnavailable && !isStatementTimeout(error)
     ? Effect.logDebug(`${message}: the store is unavailable`)
     : Effect.logWarning(message, cause)
+}
 
 /** The 1st, 2nd, 4th, 8th and so on of failures in a row are logged. */
 export const isLogged = (failures: number): boolean => Number.isInteger(Math.log2(failures))
@@ -17,25 +27,33 @@ const longestDelay = Duration.seconds(2)
 /** A defect, as a row that cannot be read, seldom ends by itself. */
 const longestAfterDefect = Duration.minutes(1)
 
-/**
- * Retries with exponential backoff until the store responds. A defect is retried too, so that no loop ends, but up to once a minute,
- * and is logged as an error.
- */
-export const retryForever = <A, R>(effect: Effect.Effect<A, StoreUnavailable, R>): Effect.Effect<A, never, R> =>
+/** Retries with exponential backoff until the store responds. */
+export const retryOutage = <A, R>(effect: Effect.Effect<A, StoreUnavailable, R>): Effect.Effect<A, never, R> =>
   Effect.suspend(() => {
     let failures = 0
+    const attempt: Effect.Effect<A, never, R> = Effect.catch(
+      effect,
+      () =>
+        Effect.logDebug("the store does not respond").pipe(
+          Effect.andThen(Effect.sleep(Backoff.delayAfter(failures++, firstDelay, longestDelay))),
+          Effect.andThen(attempt)
+        )
+    )
+    return attempt
+  })
+
+/** A defect is retried too, so that no loop ends, but up to once a minute, and is logged as an error. */
+export const retryForever = <A, R>(effect: Effect.Effect<A, StoreUnavailable, R>): Effect.Effect<A, never, R> =>
+  Effect.suspend(() => {
     let defects = 0
-    const again = (cause: Cause.Cause<StoreUnavailable>): Effect.Effect<A, never, R> => {
-      if (Cause.hasInterrupts(cause)) return Effect.orDie(Effect.failCause(cause))
-      const isDefect = Cause.hasDies(cause)
-      const delay = Backoff.delayAfter(failures++, firstDelay, isDefect ? longestAfterDefect : longestDelay)
-      const log = !isDefect
-        ? logFault("the store does not respond")(cause)
-        : isLogged(++defects)
+    const again = (cause: Cause.Cause<never>): Effect.Effect<A, never, R> => {
+      if (Cause.hasInterrupts(cause)) return Effect.failCause(cause)
+      const log = isLogged(++defects)
         ? Effect.logError(`a statement failed by a defect ${defects} times and is retried`, cause)
         : Effect.void
+      const delay = Backoff.delayAfter(defects - 1, firstDelay, longestAfterDefect)
       return Effect.andThen(log, Effect.andThen(Effect.sleep(delay), attempt))
     }
-    const attempt: Effect.Effect<A, never, R> = Effect.catchCause(effect, again)
+    const attempt: Effect.Effect<A, never, R> = Effect.catchCause(retryOutage(effect), again)
     return attempt
   })

@@ -14,7 +14,7 @@ import { PendingWork } from "../store/PendingWork.ts"
 import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
-import { logFault, retryForever } from "../timing/Retry.ts"
+import { logFault, retryForever, retryOutage } from "../timing/Retry.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
 import * as Timers from "../timing/Timers.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -33,6 +33,9 @@ const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 128 }
 /** Half of the largest window, so that one half is in flight while the next deliveries are claimed. */
 const claimBatch = 64
 const outcomeBatch = 256
+/** Of an outcome alone that fails by a defect: a deadlock ends by itself. */
+const outcomeTries = 3
+const outcomeRetry = Duration.millis(100)
 
 /** Added to the timeout for the node's own work, before an attempt counts as lost. Longer than a pause of `retryForever`. */
 const grace = Duration.seconds(5)
@@ -84,9 +87,24 @@ const makeRecorder = Effect.fnUntraced(
           Effect.catchCause(logFault("the outcomes of webhook attempts could not be recorded"))
         )
     )
+    /** A batch that fails by a defect is halved, so that an outcome that cannot be recorded keeps no other. Its attempt counts as lost. */
+    const record = (batch: ReadonlyArray<AttemptOutcome>, left = outcomeTries): Effect.Effect<void> =>
+      Effect.catchDefect(
+        retryOutage(lostBefore.observe(Effect.uninterruptible(store.recordOutcomes(batch)))),
+        (defect) => {
+          const half = Math.ceil(batch.length / 2)
+          if (batch.length > 1) return Effect.andThen(record(batch.slice(0, half)), record(batch.slice(half)))
+          if (left > 1) return Effect.andThen(Effect.sleep(outcomeRetry), record(batch, left - 1))
+          const [{ origin, taskId } = {}] = batch
+          return Effect.annotateLogs(Effect.logError("the outcome of a webhook attempt cannot be recorded", defect), {
+            taskId,
+            origin
+          })
+        }
+      )
     const recordSome = Effect.gen(function*() {
       const batch = yield* Queue.takeBetween(outcomes, 1, outcomeBatch)
-      yield* retryForever(lostBefore.observe(Effect.uninterruptible(store.recordOutcomes(batch))))
+      yield* record(batch)
       unrecorded -= batch.length
       if (unrecorded === 0) areRecorded.openUnsafe()
       for (const outcome of batch) {

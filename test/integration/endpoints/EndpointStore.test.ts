@@ -1,57 +1,24 @@
 /** The store of endpoints on Postgres: what crashes, races and long absences leave behind. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Fiber, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
-import { TestClock } from "effect/testing"
 import { now, plus, Timestamp } from "../../../src/domain/Timestamp.ts"
-import type { AttemptError } from "../../../src/domain/Webhook.ts"
 import { limits } from "../../../src/services/endpoints/Endpoint.ts"
 import * as EndpointsSql from "../../../src/services/endpoints/EndpointsSql.ts"
-import { type EndpointDelivery, EndpointsStore } from "../../../src/services/endpoints/EndpointsStore.ts"
 import { userData } from "../../../src/services/endpoints/EndpointTables.ts"
 import * as Database from "../../kit/Database.ts"
-import { claim, claimNow, deliveries, endpoint } from "../../kit/endpoints/StoredEndpoints.ts"
-
-const ended = ({ attempt, claimedAt, happenedAt, origin, revision, sub, taskId }: EndpointDelivery, outcome: {
-  readonly status: number | null
-  readonly error: AttemptError | null
-  readonly next?: Timestamp
-  readonly endedAt?: Timestamp
-}) => ({
-  taskId,
-  revision,
-  happenedAt,
-  sub,
-  origin,
-  attempt,
-  endedAt: outcome.endedAt ?? plus(claimedAt, "20 millis"),
-  duration: 10,
-  responseStatus: outcome.status,
-  error: outcome.error,
-  nextAttemptAt: outcome.next ?? null
-})
+import {
+  claim,
+  claimNow,
+  deliveries,
+  ended,
+  endpoint,
+  isBlocked,
+  onSignal,
+  stored
+} from "../../kit/endpoints/StoredEndpoints.ts"
 
 const success = { status: 204, error: null } as const
-
-/** Runs a test with the store, in real time, on tables without rows of another one. */
-const stored = <A, E>(
-  test: (
-    store: EndpointsStore["Service"],
-    run: (statement: string) => Effect.Effect<ReadonlyArray<Record<string, unknown>>>
-  ) => Effect.Effect<A, E, EndpointsStore | SqlClient.SqlClient>
-) =>
-  TestClock.withLive(Effect.gen(function*() {
-    const sql = yield* SqlClient.SqlClient
-    const run = (statement: string) => Effect.orDie(sql.unsafe<Record<string, unknown>>(statement))
-    yield* run(
-      "TRUNCATE webhook_endpoints, webhook_endpoint_removals, webhook_endpoint_bodies, webhook_endpoint_deliveries"
-    )
-    yield* run(endpoint("one"))
-    const store = yield* EndpointsStore
-    // A new row may be older than what claims of the test before have seen.
-    store.outbox.committed(Timestamp.make(0))
-    yield* test(store, run)
-  }))
 
 layer(Layer.provideMerge(EndpointsSql.layer, Database.layer))("the store of endpoints", (it) => {
   it.effect("keeps the secret of the first of two rotations at a time as the old one", () =>
@@ -70,39 +37,6 @@ layer(Layer.provideMerge(EndpointsSql.layer, Database.layer))("the store of endp
       })
     ))
 
-  it.effect("goes on with what is younger than 7 days, whichever node does it after a crash", () =>
-    stored((store, run) =>
-      Effect.gen(function*() {
-        yield* run("UPDATE webhook_endpoints SET disabled_at = now(), disabled_reason = 'failing'")
-        yield* run(deliveries(3, "now() - interval '8 days'"))
-        yield* run(deliveries(5, "now() - interval '2 days' + n * interval '1 second'"))
-        yield* run(
-          "UPDATE webhook_endpoint_deliveries SET due_at = now() + interval '6 hours' WHERE due_at > now() - interval '3 days'"
-        )
-        yield* run(deliveries(7, "now() - interval '1 day'"))
-        yield* run(
-          "UPDATE webhook_endpoint_deliveries SET due_at = NULL, attempts = 14 WHERE created_at > now() - interval '25 hours'"
-        )
-        const at = yield* now
-        assert.strictEqual(Option.getOrThrow(yield* store.update("one", {}, null, at)).disabledAt, null)
-        // The process ends here: another one must not send what is too old first.
-        assert.lengthOf((yield* claimNow).deliveries, 0)
-        yield* store.resume(2)
-        const { deliveries: claimed } = yield* claimNow
-        assert.lengthOf(claimed, 12)
-        assert.deepStrictEqual(
-          new Set(claimed.map(({ attempt, attemptsBefore }) => attempt - attemptsBefore)),
-          new Set([1])
-        )
-        assert.isTrue(claimed.every(({ isLast }) => !isLast))
-        const log = yield* store.deliveries("one", "failed", null, 100)
-        assert.deepStrictEqual(log.map(({ dropped }) => dropped), ["too_old", "too_old", "too_old"])
-        // Nothing is repeated.
-        yield* store.resume(2)
-        assert.lengthOf((yield* claimNow).deliveries, 0)
-      })
-    ))
-
   it.effect("learns nothing of an endpoint from an attempt that began before it was changed", () =>
     stored((store, run) =>
       Effect.gen(function*() {
@@ -118,6 +52,37 @@ layer(Layer.provideMerge(EndpointsSql.layer, Database.layer))("the store of endp
         assert.deepStrictEqual(yield* store.outbox.recordOutcomes([ended(second!, later)]), [
           { id: "one", url: "https://moved.example/", reason: "gone" }
         ])
+      })
+    ))
+
+  it.effect("records the outcome of an attempt that took longer than 2^31 microseconds, as when its process was frozen", () =>
+    stored((store, run) =>
+      Effect.gen(function*() {
+        yield* run(deliveries(1, "now() - interval '1 second'"))
+        const { deliveries: [delivery] } = yield* claimNow
+        yield* store.outbox.recordOutcomes([{ ...ended(delivery!, success), duration: 2_147_484 }])
+        assert.lengthOf(yield* store.deliveries("one", "delivered", null, 10), 1)
+      })
+    ))
+
+  it.effect("records outcomes while the endpoint is locked without a deadlock", () =>
+    stored((store, run) =>
+      Effect.gen(function*() {
+        yield* run(deliveries(1, "now() - interval '1 second'"))
+        const { deliveries: [delivery] } = yield* claimNow
+        const sql = yield* SqlClient.SqlClient
+        const recording = yield* onSignal(
+          store.outbox.recordOutcomes([ended(delivery!, { status: 500, error: "not_2xx" })])
+        )
+        yield* sql.withTransaction(Effect.gen(function*() {
+          // As a reader of the endpoint does, whose URL was just removed.
+          yield* run("SELECT FROM webhook_endpoints FOR NO KEY UPDATE")
+          recording.signal.openUnsafe()
+          yield* isBlocked
+          yield* run("UPDATE webhook_endpoint_deliveries SET position = 1")
+        }))
+        yield* Fiber.join(recording.fiber)
+        assert.isNotNull(Option.getOrThrow(yield* store.get("one")).failingSince)
       })
     ))
 
@@ -182,46 +147,6 @@ layer(Layer.provideMerge(EndpointsSql.layer, Database.layer))("the store of endp
         yield* run("UPDATE webhook_endpoint_deliveries SET due_at = NULL, delivered_at = now()")
         assert.strictEqual(yield* store.deleteBefore(before, 100), 1)
         assert.lengthOf(yield* run("SELECT FROM webhook_endpoint_bodies"), 1)
-      })
-    ))
-
-  it.effect("gives up the oldest of a backlog in steps, and what it gives up can be told", () =>
-    stored((store, run) =>
-      Effect.gen(function*() {
-        yield* run(endpoint("two"))
-        for (const id of ["one", "two"]) yield* run(deliveries(50, "now() - n * interval '1 second'", id, 100))
-        yield* run(deliveries(20, "now() - interval '1 hour'", "two", 100))
-        yield* run(
-          "UPDATE webhook_endpoint_deliveries SET due_at = NULL, delivered_at = now() WHERE created_at < now() - interval '30 minutes'"
-        )
-        assert.strictEqual(yield* store.dropBacklog(10_000, 7), 0)
-        assert.strictEqual(yield* store.dropBacklog(6000, 7), 40)
-        const left = yield* run(
-          "SELECT min(created_at) > now() - interval '35 seconds' AS young FROM webhook_endpoint_deliveries WHERE due_at IS NOT NULL"
-        )
-        assert.deepStrictEqual(left, [{ young: true }])
-        assert.lengthOf(yield* run("SELECT FROM webhook_endpoint_bodies"), 80)
-        const log = yield* store.deliveries("one", "failed", null, 100)
-        assert.deepStrictEqual([log.length, new Set(log.map(({ dropped }) => dropped))], [20, new Set(["backlog"])])
-        assert.strictEqual(yield* store.dropBacklog(6000, 7), 0)
-      })
-    ))
-
-  it.effect("gives up a backlog without the bodies that an endpoint that is read still has", () =>
-    stored((store, run) =>
-      Effect.gen(function*() {
-        yield* run(endpoint("two"))
-        yield* run("UPDATE webhook_endpoints SET url = NULL WHERE id = 'two'")
-        yield* run(deliveries(20, "now() - n * interval '1 second'", "one", 100))
-        // Half of the changes are for both.
-        yield* run(
-          `INSERT INTO webhook_endpoint_deliveries SELECT 'two', task_uuid, revision, status, format, 0, 0, 1, false, created_at, created_at
-          FROM webhook_endpoint_deliveries ORDER BY created_at LIMIT 10`
-        )
-        assert.lengthOf(yield* store.read("two", 0, yield* now), 10)
-        assert.strictEqual(yield* store.dropBacklog(100, 7), 19)
-        assert.lengthOf(yield* store.read("two", 0, yield* now), 10)
-        assert.lengthOf(yield* run("SELECT FROM webhook_endpoint_bodies"), 11)
       })
     ))
 

@@ -1,7 +1,10 @@
 /** Endpoints and deliveries that are stored without the service. */
-import { Duration, Effect } from "effect"
-import { now, type Timestamp } from "../../../src/domain/Timestamp.ts"
-import { EndpointsStore } from "../../../src/services/endpoints/EndpointsStore.ts"
+import { Duration, Effect, Latch } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { now, plus, Timestamp } from "../../../src/domain/Timestamp.ts"
+import type { AttemptError } from "../../../src/domain/Webhook.ts"
+import { type EndpointDelivery, EndpointsStore } from "../../../src/services/endpoints/EndpointsStore.ts"
 import { unlimited } from "../StoredWebhooks.ts"
 
 /** An endpoint that is sent to. */
@@ -30,3 +33,59 @@ export const claim = (at: Timestamp, from?: Timestamp) =>
     }))
 
 export const claimNow = Effect.flatMap(now, (at) => claim(at))
+
+/** The outcome of an attempt. */
+export const ended = ({ attempt, claimedAt, happenedAt, origin, revision, sub, taskId }: EndpointDelivery, outcome: {
+  readonly status: number | null
+  readonly error: AttemptError | null
+  readonly next?: Timestamp
+  readonly endedAt?: Timestamp
+}) => ({
+  taskId,
+  revision,
+  happenedAt,
+  sub,
+  origin,
+  attempt,
+  endedAt: outcome.endedAt ?? plus(claimedAt, "20 millis"),
+  duration: 10,
+  responseStatus: outcome.status,
+  error: outcome.error,
+  nextAttemptAt: outcome.next ?? null
+})
+
+/** Runs a test with the store, in real time, on tables without rows of another one. */
+export const stored = <A, E>(
+  test: (
+    store: EndpointsStore["Service"],
+    run: (statement: string) => Effect.Effect<ReadonlyArray<Record<string, unknown>>>
+  ) => Effect.Effect<A, E, EndpointsStore | SqlClient.SqlClient>
+) =>
+  TestClock.withLive(Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const run = (statement: string) => Effect.orDie(sql.unsafe<Record<string, unknown>>(statement))
+    yield* run(
+      "TRUNCATE webhook_endpoints, webhook_endpoint_removals, webhook_endpoint_bodies, webhook_endpoint_deliveries"
+    )
+    yield* run(endpoint("one"))
+    const store = yield* EndpointsStore
+    // A new row may be older than what claims of the test before have seen.
+    store.outbox.committed(Timestamp.make(0))
+    yield* test(store, run)
+  }))
+
+/** An effect that begins when its latch is opened: outside of the transaction in which that happens. */
+export const onSignal = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
+  const signal = Latch.makeUnsafe()
+  return { signal, fiber: yield* Effect.forkChild(Effect.andThen(signal.await, effect)) }
+})
+
+/** Completes when a statement of another session waits for a lock. */
+export const isBlocked = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.repeat(
+    Effect.delay(
+      sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+      "20 millis"
+    ),
+    { while: (found) => found.length === 0 }
+  ))

@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Logger } from "effect"
+import { Cause, Effect, Fiber, Logger } from "effect"
+import { SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
-import { retryForever } from "../../../src/services/timing/Retry.ts"
+import { logFault, retryForever } from "../../../src/services/timing/Retry.ts"
 
 /** Repeats a statement that fails until `isMended` is set, and records its log lines above the level of debugging. */
 const makeWorld = () => {
@@ -56,4 +57,20 @@ describe("a statement that is retried", () => {
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(state.tries, tries)
     }))
+})
+
+it.effect("a statement of a background loop that takes too long is a warning, an outage is not", () => {
+  const lines: Array<string> = []
+  const logger = Logger.make(({ logLevel, message }) => {
+    if (logLevel !== "Debug") lines.push(`${logLevel} ${String(message).slice(0, 10)}`)
+  })
+  const log = (cause: unknown) => logFault("the upkeep")(Cause.fail(new StoreUnavailable({ cause })))
+  const timeout = new SqlError.StatementTimeoutError({
+    cause: new Error("canceling statement due to statement timeout")
+  })
+  return Effect.gen(function*() {
+    yield* log(new SqlError.SqlError({ reason: timeout }))
+    yield* log(new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error("away") }) }))
+    assert.deepStrictEqual(lines, ["Warn the upkeep"])
+  }).pipe(Effect.provide(Logger.layer([logger])))
 })

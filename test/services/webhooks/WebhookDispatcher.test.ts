@@ -154,6 +154,34 @@ it.effect("a delivery whose attempts are all lost fails with a warning and count
     )
 })
 
+it.effect("an outcome that cannot be recorded, as with a number that overflows, keeps no other from it", () => {
+  const lines: Array<unknown> = []
+  const logger = Logger.make(({ logLevel, message }) =>
+    logLevel === "Error" && lines.push(String(message).slice(0, 51))
+  )
+  let broken: TaskId | undefined
+  return withTarget(() => Effect.delay(Effect.succeed(200), "3 seconds"), (core) =>
+    Effect.gen(function*() {
+      broken = yield* complete(core)
+      const uuids = [yield* complete(core), yield* complete(core)]
+      yield* TestClock.adjust("5 seconds")
+      for (const uuid of uuids) assert.strictEqual(yield* stateOf(uuid), "delivered")
+      // Its attempts count as lost.
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual(yield* stateOf(broken), "failed")
+      assert.strictEqual(lines.length, 5)
+      yield* TestClock.adjust("1 second")
+    }), {
+    withWebhooks: (webhooks) => ({
+      ...webhooks,
+      recordOutcomes: (outcomes) =>
+        outcomes.some(({ taskId }) => taskId === broken)
+          ? Effect.die(new Error("integer out of range"))
+          : webhooks.recordOutcomes(outcomes)
+    })
+  }).pipe(Effect.provide(Logger.layer([logger])))
+})
+
 describe("an outage of the store that is longer than the lease of a last attempt", () => {
   // The pauses of retries end at different moments after it.
   for (const seconds of [99, 99.5, 100, 100.5]) {

@@ -24,10 +24,6 @@ const outages: ReadonlySet<string> = new Set([
 const isOutage = ({ reason }: SqlError.SqlError) =>
   outages.has(reason._tag) || reason.operation === "connect" || isServerState(reason.cause)
 
-/** Whether a statement reached its timeout. */
-export const isStatementTimeout = ({ cause }: StoreUnavailable): boolean =>
-  SqlError.isSqlError(cause) && cause.reason._tag === "StatementTimeoutError"
-
 /** Whether a statement failed because another session held a row that it needs. */
 export const isLockTimeout = ({ cause }: StoreUnavailable): boolean =>
   SqlError.isSqlError(cause) && cause.reason._tag === "LockTimeoutError"
