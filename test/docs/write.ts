@@ -1,6 +1,7 @@
 /** Writes the generated parts of the Markdown pages, and the types of both clients: `npm run docs`. */
 import * as fs from "node:fs"
 import { partOf } from "./markdown.ts"
+import * as operator from "./operatorTypes.ts"
 import * as python from "./pythonTypes.ts"
 import { pages } from "./tables.ts"
 import * as typescript from "./typescriptTypes.ts"
@@ -18,4 +19,6 @@ for (const [address, parts] of Object.entries(pages)) {
   fs.writeFileSync(page, text)
 }
 
-for (const { types, typesFile } of [python, typescript]) fs.writeFileSync(new URL(typesFile, root), types)
+for (const { types, typesFile } of [python, typescript, operator]) {
+  if (types !== undefined) fs.writeFileSync(new URL(typesFile, root), types)
+}
