@@ -10,7 +10,7 @@ if (["tsconfig.json", "package-lock.json"].some((path) => changedAt(path) > chan
   rmSync(learned, { force: true })
 }
 
-for (const step of ["format", "lint", "unused", "functions", "types"]) {
+for (const step of ["format", "lint", "unused", "functions", "generated", "types"]) {
   const { status, stderr, stdout } = spawnSync("node", ["--run", `check:${step}`], { encoding: "utf8" })
   if (status === 0) continue
   process.exitCode = 1

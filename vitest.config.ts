@@ -13,56 +13,26 @@ const long = ["test/**/*.long.test.ts", "test/attack/**/*.test.ts"]
 /** Suites that look at pages in Chromium. */
 const browser = ["test/integration/console/**/*.test.ts", "test/integration/{Chat,Docs}.test.ts"]
 
-/**
- * Suites that start many processes or wait for real time-outs: half of the time of all suites on Postgres. Every change passes them in
- * `.ci/run`. What they prove in detail, faster suites touch: Outage, StartWaits, Cli, Service, CommitBatches, QueueSeen.
- */
-const slow = [
-  `test/integration/{${
-    [
-      "Alone",
-      "Cluster",
-      "DatabaseMonitor",
-      "DatabaseUrls",
-      "DeafNode",
-      "DevelopmentTokens",
-      "Home",
-      "IdleNode",
-      "KeyRotation",
-      "LiveNodes",
-      "Logs",
-      "Membership",
-      "Observability",
-      "OpenSnapshot",
-      "Pipelines",
-      "Poolers",
-      "Queue",
-      "QueueNodes",
-      "Readiness",
-      "RemovedExtensions",
-      "Restart",
-      "SessionSettings",
-      "StartErrors",
-      "Uploads",
-      "Workers"
-    ].join(",")
-  }}.test.ts`,
-  "test/integration/endpoints/{EndpointFaults,EndpointSnapshot,Receivers}.test.ts",
-  "test/integration/operator/{Bulk,LostCore,OperatorCluster}.test.ts",
-  "test/integration/schedules/{ScheduleKit,ScheduleSnapshot}.test.ts",
-  "test/integration/usage/UsageSnapshot.test.ts"
-]
+/** Suites that start several services or commands, or wait for real time-outs: most of the time of all suites on Postgres. */
+const slowSuites: Readonly<Record<string, string>> = {
+  "":
+    "Alone,Cluster,Cors,DatabaseMonitor,DatabaseUrls,DeafNode,DevelopmentTokens,Home,IdleNode,InternalPort,KeyRotation,LiveNodes,Logs,"
+    + "Membership,NoBackend,Observability,OpenSnapshot,PathSpelling,Pipelines,Poolers,Proxies,Queue,QueueNodes,Readiness,"
+    + "RemovedExtensions,Restart,SessionSettings,Sockets,StartErrors,Storage,Tokens,Upgrade,Uploads,Withdraw,Workers",
+  "endpoints/": "EndpointCommands,EndpointFaults,EndpointSnapshot,Receivers",
+  "openai/": "OpenAiCors,OpenAiNodes,OpenAiRequests,OpenAiStreams",
+  "operator/":
+    "Bulk,LostCore,OperatorCluster,OperatorCommands,OperatorDocument,OperatorQueue,OperatorSession,StoredBytes,Users",
+  "schedules/": "Firing,ScheduleKit,ScheduleSnapshot",
+  "usage/": "UsageCli,UsageSnapshot"
+}
 
-/**
- * A suite of processes that fails once in CI is tried once more, and the report says so (`retry x1`): beside other work on two cores one of
- * a thousand fails by its timing. Such a test is a fault to mend. At a desk nothing is tried again.
- */
-const retry = process.env["CI"] === undefined ? 0 : 1
+/** Every change passes them in `.ci/run`; at a desk, `npm test` runs faster ones of the same subjects. */
+const slow = Object.entries(slowSuites).map(([folder, names]) => `test/integration/${folder}{${names}}.test.ts`)
 
 /** Suites of what a user copies or installs: examples and clients. */
 const published = [
-  "test/integration/{ClientPackage,CoreAdapters,Cores,ExampleCores,Examples,PythonClient,PythonCores,TenMinutes}.test.ts",
-  "test/golden/EffectTypes.test.ts"
+  "test/integration/{ClientPackage,CoreAdapters,Cores,ExampleCores,Examples,PythonClient,PythonCores,TenMinutes}.test.ts"
 ]
 
 /** `npm run test:all`: `slow` and `published` are part of `integration`, so that what waits runs beside what computes. */
@@ -74,7 +44,6 @@ const timeouts = { testTimeout: 60_000, hookTimeout: 60_000 }
 const processes = (name: string, include: ReadonlyArray<string>, more: object = {}) => ({
   test: {
     name,
-    retry,
     include: [...include],
     globalSetup: ["test/kit/globalSetup.ts"],
     setupFiles: ["test/kit/failureLogs.ts"],
@@ -111,7 +80,7 @@ export default defineConfig({
       // A page shows what was done when it has been drawn, which other work may delay.
       processes("browser", browser, { expect: { poll: { timeout: 15_000 } } }),
       processes("published", published),
-      processes("long", long, { retry: 0, isolate: true, fileParallelism: false })
+      processes("long", long, { isolate: true, fileParallelism: false })
     ]
   }
 })

@@ -27,7 +27,7 @@ export type StartRun = typeof StartRun.Type
 export const RunAccepted = Schema.Struct({
   silence_seconds: absentOr(
     Silence.Declared,
-    "Declares that the core is idempotent by `run_id` over all its instances. A run that reports nothing for that long while its task is processing is handed over again with the same `run_id`."
+    "Declares that the core is idempotent by `run_id` over all its instances. A run that reports nothing for that long while its task is processing is dispatched again with the same `run_id`."
   )
 })
 export type RunAccepted = typeof RunAccepted.Type
@@ -96,7 +96,7 @@ export const CoreEvent = Schema.Union([
   eventOf(
     "processing",
     "ProcessingEvent",
-    "The core accepts the run and works on it. A run has to be accepted within 30 s of its hand-over (`ACCEPTANCE_TIMEOUT`), by this or a later event.",
+    "The core accepts the run and works on it. A run has to be accepted within 30 s of its dispatch (`ACCEPTANCE_TIMEOUT`), by this or a later event.",
     {}
   ),
   eventOf(

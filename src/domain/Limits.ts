@@ -23,7 +23,7 @@ export const cancelReasonLength = 1000
 
 /** The highest limit of the runs that the core is given. */
 export const coreRuns = 1_000_000
-/** Of `priority`: the highest at all, and that of users. The lowest is 0. */
+/** The highest `priority` at all, and that of users. The lowest is 0. */
 export const priority = { highest: 9, ofUsers: 5 } as const
 
 export const inputItems = 10_000

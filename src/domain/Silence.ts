@@ -1,6 +1,6 @@
 /**
  * Silent runs. A core may declare in its answer to the start of a run for how long its runs are silent at most, because it is idempotent
- * by `run_id` over all its instances. A run that is silent for longer is handed over again with the same `run_id`: a core that has
+ * by `run_id` over all its instances. A run that is silent for longer is dispatched again with the same `run_id`: a core that has
  * lost it begins it again.
  */
 import { Schema } from "effect"
@@ -8,9 +8,9 @@ import { Schema } from "effect"
 /** Seconds, as the core declares them. */
 export const Declared = Schema.Finite.check(Schema.isBetween({ minimum: 10, maximum: 3600 }))
 
-/** The most seconds between two hand-overs of a run. */
+/** The most seconds between two dispatches of a run. */
 const maxPause = 600
 
-/** The seconds that a run may be silent after `handOvers` hand-overs since its last sign of life. `declared` is what its core declared. */
-export const pauseAfter = (declared: number, handOvers: number): number =>
-  handOvers === 0 ? declared : Math.min(declared * 2 ** handOvers, maxPause)
+/** The seconds that a run may be silent after `redispatches` repeated dispatches since its last sign of life. `declared` is what its core declared. */
+export const pauseAfter = (declared: number, redispatches: number): number =>
+  redispatches === 0 ? declared : Math.min(declared * 2 ** redispatches, maxPause)

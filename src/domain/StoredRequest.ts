@@ -1,6 +1,6 @@
 /**
  * The request of a task, as it is stored: the `RunRequest`, or what makes it from requests and turns of earlier tasks, so that none of
- * these is copied. It is put together at each hand-over.
+ * these is copied. It is put together at each dispatch.
  */
 import { Effect, Record, Schema, Struct } from "effect"
 import { encode, fromValue, type OpaqueJson, textOf, toText } from "./json/OpaqueJson.ts"

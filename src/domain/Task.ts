@@ -169,7 +169,7 @@ export const TaskSummary = Schema.Struct({
 })
 export interface TaskSummary extends Schema.Schema.Type<typeof TaskSummary> {}
 
-/** Of the current run: `waiting` in the queue, or `held` when it counts for a limit or was admitted. */
+/** The place of the current run: `waiting` in the queue, or `held` when it counts for a limit or was admitted. */
 export const Room = Schema.Literals(["waiting", "held"])
 export type Room = typeof Room.Type
 
@@ -193,8 +193,8 @@ export const TaskHead = Schema.Struct({
   resumedAt: Schema.NullOr(Timestamp),
   /** The latest event, also one of the current run that changed nothing; null before the first. */
   lastEventAt: Schema.NullOr(Timestamp),
-  /** How often the current run was handed over again since then, because it was silent; null if it was not. */
-  handOvers: Schema.NullOr(Schema.Int),
+  /** How often the current run was dispatched again since then, because it was silent; null if it was not. */
+  redispatches: Schema.NullOr(Schema.Int),
   /** Null for a run that was not in the queue, and of a task whose core needs no room. */
   room: Schema.NullOr(Room),
   /** Counts the changes of `room` and of the acceptance deadline, which are no changes of the task. */

@@ -78,7 +78,7 @@ export const describeWaiting = (...given: Parameters<typeof waitingOn>) => {
       position,
       until: format(until),
       silent_since: silence === undefined ? null : format(silence.since),
-      hand_overs: silence?.handOvers ?? null
+      hand_overs: silence?.redispatches ?? null
     }
   }
 }

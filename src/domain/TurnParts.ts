@@ -5,7 +5,7 @@ import { array, captured, counted, type Found, object, raw } from "./json/Shape.
 import { Kind } from "./json/tables.ts"
 import type { Writable } from "./json/Writer.ts"
 
-/** Of a longer output the first items. */
+/** The first items of a longer output. */
 const items = 10_000
 
 /** The output as far as `textOf` reads it. */

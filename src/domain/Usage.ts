@@ -1,5 +1,5 @@
 /**
- * What models consumed, as a core reports it in `turn.metadata`: cumulative for the task. The service counts no tokens itself. A turn is
+ * Consumption of models, as a core reports it in `turn.metadata`: cumulative for the task. The service counts no tokens itself. A turn is
  * read once, where its event is decoded.
  */
 import { Predicate, Schema } from "effect"

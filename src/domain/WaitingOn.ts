@@ -14,10 +14,10 @@ export interface WaitingOn {
   /** The task fails at this moment unless the party acts. */
   readonly until: Timestamp
   /** Only of a silent run that was handed to the core again: its last sign of life, and how often. */
-  readonly silence?: { readonly since: Timestamp; readonly handOvers: number }
+  readonly silence?: { readonly since: Timestamp; readonly redispatches: number }
 }
 
-type Waiting = Deadlines & Pick<TaskHead, "lastEventAt" | "handOvers" | "room">
+type Waiting = Deadlines & Pick<TaskHead, "lastEventAt" | "redispatches" | "room">
 
 /** Whether the run of a task waits until the core has room. */
 export const isQueued = ({ room, status }: Pick<TaskHead, "status" | "room">): boolean =>
@@ -35,9 +35,9 @@ export const waitingOn = (task: Waiting, position = 1): WaitingOn | null => {
         party: "core",
         for: "result",
         until,
-        ...(task.lastEventAt === null || task.handOvers === null
+        ...(task.lastEventAt === null || task.redispatches === null
           ? {}
-          : { silence: { since: task.lastEventAt, handOvers: task.handOvers } })
+          : { silence: { since: task.lastEventAt, redispatches: task.redispatches } })
       }
     case "interrupted":
       return { party: "client", for: "tool_results", until }

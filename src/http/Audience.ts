@@ -1,6 +1,6 @@
 /**
  * Divides the routes between two listeners: a public one, and one for INTERNAL_PORT. Both serve the health routes. The processes of `WORKERS`
- * have another one each, with the internal routes for one another.
+ * have another one each, with what they ask of one another.
  */
 import { Context, Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -15,6 +15,9 @@ export const Audience = Context.Reference<"all" | "public" | "internal" | "worke
   }
 )
 
+/** The starts of routes that nodes and workers ask of one another. */
+const ofWorkers = ["/internal/live/", "/internal/metrics"]
+
 /** Whether the listener serves a route, given by its path in the contract. */
 export const isServed = (
   extensions: ReadonlyArray<ExtensionRoutes>,
@@ -22,6 +25,7 @@ export const isServed = (
   route: string
 ): boolean => {
   if (audience === "all" || route === "/healthz" || route === "/readyz") return true
+  if (audience === "worker") return ofWorkers.some((start) => route.startsWith(start))
   if (extensions.some(({ ofBothListeners = [] }) => ofBothListeners.some((start) => route.startsWith(start)))) {
     return true
   }

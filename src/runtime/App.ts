@@ -40,7 +40,7 @@ import * as PendingWork from "../services/store/PendingWork.ts"
 import * as RevocationRepositorySql from "../services/store/revocations/RevocationRepositorySql.ts"
 import * as Migrations from "../services/store/schema/Migrations.ts"
 import { writeProbe } from "../services/store/schema/WriteProbe.ts"
-import * as MeasuredTaskWrites from "../services/store/tasks/MeasuredTaskWrites.ts"
+import * as MeasuredTaskStore from "../services/store/tasks/MeasuredTaskStore.ts"
 import * as TaskStoreSql from "../services/store/tasks/TaskStoreSql.ts"
 import { TurnReport } from "../services/store/TurnReport.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
@@ -284,11 +284,11 @@ const layerAuthorization = (config: AppConfig) =>
 /** A worker has its part of the memory of the service, and shows the metrics of all. */
 const layerOfWorker = ({ internalTokens, worker }: AppConfig): Layer.Layer<never> => {
   if (worker === undefined) return Layer.empty
-  const part = (bytes: number, least = 0) => Math.max(least, Math.floor(bytes / worker.count))
+  const part = (bytes: number) => Math.floor(bytes / worker.count)
   return Layer.mergeAll(
     Layer.succeed(
       Memory.Sizes,
-      Record.map(Memory.sizes, (size) => ({ ...size, total: part(size.total, size.perHolder) }))
+      Record.map(Memory.sizes, (size) => ({ ...size, total: Math.max(part(size.total), Memory.leastOf(size)) }))
     ),
     Layer.effect(Memory.LiveBytes, Effect.map(Memory.LiveBytes, (bytes) => part(bytes))),
     Layer.succeed(OtherMetrics, WorkerMetrics.make(worker, internalTokens))
@@ -301,7 +301,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerTasks = Layer.mergeAll(layerDrainWebhooks, layerCensus).pipe(
     Layer.provideMerge(TaskEngine.layer),
     Layer.provideMerge([
-      Layer.provideMerge(MeasuredTaskWrites.layer, layerTaskStores),
+      Layer.provideMerge(MeasuredTaskStore.layer, layerTaskStores),
       Layer.provide(RevocationRepositorySql.layer, layerRevocationHooks)
     ]),
     Layer.provideMerge(layerRelay(database)),

@@ -25,8 +25,7 @@ import type { Changes } from "../services/signals/Changes.ts"
 import type { MemoryTables } from "../services/store/MemoryTables.ts"
 import type { RunQueue } from "../services/store/queue/RunQueue.ts"
 import type { Tables } from "../services/store/schema/Migrations.ts"
-import type { TaskReads } from "../services/store/tasks/TaskReads.ts"
-import type { TaskRetention } from "../services/store/tasks/TaskRetention.ts"
+import type { TaskStore } from "../services/store/tasks/TaskStore.ts"
 import type { TurnReport } from "../services/store/TurnReport.ts"
 import type { TaskRequests } from "../services/tasks/TaskRequests.ts"
 import type { Tasks } from "../services/tasks/Tasks.ts"
@@ -65,9 +64,8 @@ type EngineServices =
   | Settings
   | SqlClient.SqlClient
   | TaskActors
-  | TaskReads
   | TaskRequests
-  | TaskRetention
+  | TaskStore
   | Tasks
   | Turns
   | TaskWatch
@@ -181,7 +179,7 @@ export interface TestExtension {
     | Secrets
     | SecureRandom.SecureRandom
     | Settings
-    | TaskReads
+    | TaskStore
     | Tasks
     | TokenRevocations
     | WebhookSender

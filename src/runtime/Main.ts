@@ -19,7 +19,7 @@ const main = Effect.fnUntraced(function*(environment: NodeJS.ProcessEnv) {
   const serve = (onReady: Effect.Effect<void>) =>
     Layer.effectDiscard(onReady).pipe(Layer.provideMerge(App.layer(config)), Layer.launch)
   const launch = Effect.gen(function*() {
-    if (worker !== undefined) return yield* serve(Workers.reportReady)
+    if (worker !== undefined) return yield* serve(Workers.reportReady(worker))
     yield* warn
     if (config.workers > 1) return yield* Workers.supervise(config)
     return yield* serve(Banner.print(config))

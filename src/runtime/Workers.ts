@@ -7,6 +7,7 @@ import { Deferred, Duration, Effect, Redacted, Schema } from "effect"
 import cluster, { type Worker } from "node:cluster"
 import { createServer } from "node:net"
 import * as Banner from "./Banner.ts"
+import { ClusterPortError } from "./cluster/ClusterPort.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
 import { toEnvironment, type WorkerAssignment } from "./config/WorkerAssignment.ts"
 import { freePorts } from "./node/LocalPort.ts"
@@ -42,6 +43,34 @@ const ended = (worker: Worker) =>
     }
   })
 
+/** The ports of the workers of this machine, which others may take while a worker is away. */
+const makePorts = Effect.fnUntraced(function*({ cluster: configured, workers }: AppConfig) {
+  const host = configured?.host ?? "127.0.0.1"
+  const free = yield* freePorts(2 * workers)
+  const own = free.slice(workers)
+  const inCluster = free.slice(0, workers).map((port, index) =>
+    configured === undefined ? port : configured.port + index
+  )
+  if (configured !== undefined) {
+    yield* Effect.forEach(inCluster, (port) => requireFree(host, port), { discard: true }).pipe(
+      Effect.mapError(({ cause }) => new ClusterPortError({ cause }))
+    )
+  }
+  const areFree = (index: number) =>
+    Effect.isSuccess(Effect.all([requireFree(host, own[index]!), requireFree(host, inCluster[index]!)]))
+  return {
+    of: (index: number) => ({ cluster: { host, port: inCluster[index]! }, ownPort: own[index]!, ports: own }),
+    areFree,
+    /** Those that an operator has set stay. The other workers learn the port of the internal routes. */
+    renew: Effect.fnUntraced(function*(index: number) {
+      const [first, second] = yield* freePorts(2)
+      own[index] = first!
+      if (configured === undefined) inCluster[index] = second!
+      for (const worker of Object.values(cluster.workers ?? {})) worker?.send({ ports: own })
+    })
+  }
+})
+
 const start = (assignment: WorkerAssignment) =>
   Effect.acquireRelease(
     Effect.sync(() => cluster.fork(toEnvironment(assignment))),
@@ -58,20 +87,24 @@ const start = (assignment: WorkerAssignment) =>
   )
 
 /** Runs a worker, and again whenever it has ended. Fails when it ends before it was ready for the first time. */
-const keep = Effect.fnUntraced(function*(assignment: WorkerAssignment, isReady: Deferred.Deferred<void>) {
-  for (;;) {
+const keep = Effect.fnUntraced(function*(
+  number: number,
+  assign: Effect.Effect<WorkerAssignment>,
+  areFree: Effect.Effect<boolean>,
+  isReady: Deferred.Deferred<void>
+) {
+  for (let attempt = 1;; attempt++) {
     const begun = performance.now()
+    const assignment = yield* assign
     const how = yield* Effect.scoped(Effect.flatMap(start(assignment), (worker) => {
       worker.once("message", () => Deferred.doneUnsafe(isReady, Effect.void))
       return ended(worker)
     }))
     if (!(yield* Deferred.isDone(isReady))) {
-      return yield* new WorkerFailed({ message: `Worker ${assignment.number} did not start (${how})` })
+      if (attempt === 1 && !(yield* areFree)) continue
+      return yield* new WorkerFailed({ message: `Worker ${number} did not start (${how})` })
     }
-    yield* Effect.annotateLogs(Effect.logError("a worker has ended, and is started again"), {
-      worker: assignment.number,
-      how
-    })
+    yield* Effect.annotateLogs(Effect.logError("a worker has ended, and is started again"), { worker: number, how })
     if (performance.now() - begun < Duration.toMillis(pause)) yield* Effect.sleep(pause)
   }
 })
@@ -80,27 +113,30 @@ const keep = Effect.fnUntraced(function*(assignment: WorkerAssignment, isReady: 
 export const supervise = Effect.fnUntraced(function*(config: AppConfig) {
   const { dataDir, databaseUrl, host, internalPort, port, workers } = config
   for (const shared of internalPort === undefined ? [port] : [port, internalPort]) yield* requireFree(host, shared)
+  const ports = yield* makePorts(config)
   const embedded = databaseUrl === undefined ? yield* EmbeddedPostgres.start(dataDir) : undefined
   if (embedded !== undefined) yield* Effect.logInfo(`Embedded Postgres on ${embedded.directory}`)
-  const free = yield* freePorts(2 * workers)
-  const ports = free.slice(workers)
-  const running = ports.map((ownPort, index) => {
+  const running = Array.from({ length: workers }, (_, index) => {
     const isReady = Deferred.makeUnsafe<void>()
-    const kept = keep({
-      number: index + 1,
-      count: workers,
-      databaseUrl: embedded === undefined ? null : Redacted.value(embedded.url),
-      cluster: config.cluster === undefined
-        ? { host: "127.0.0.1", port: free[index]! }
-        : { host: config.cluster.host, port: config.cluster.port + index },
-      ownPort,
-      ports
-    }, isReady)
-    return { kept, isReady: Deferred.await(isReady) }
+    const assign = Effect.gen(function*() {
+      if (!(yield* ports.areFree(index))) yield* ports.renew(index)
+      return {
+        number: index + 1,
+        count: workers,
+        databaseUrl: embedded === undefined ? null : Redacted.value(embedded.url),
+        ...ports.of(index)
+      }
+    })
+    return { kept: keep(index + 1, assign, ports.areFree(index), isReady), isReady: Deferred.await(isReady) }
   })
   const announce = Effect.andThen(Effect.all(running.map(({ isReady }) => isReady)), Banner.print(config))
   yield* Effect.all([...running.map(({ kept }) => kept), announce], { concurrency: "unbounded", discard: true })
 }, Effect.scoped)
 
-/** Tells the first process that this worker serves requests. */
-export const reportReady = Effect.sync(() => void process.send?.("ready"))
+/** Tells the first process that this worker serves requests, and learns new ports of the others. */
+export const reportReady = ({ ports }: WorkerAssignment) =>
+  Effect.sync(() => {
+    process.on("message", (message: { readonly ports: ReadonlyArray<number> }) =>
+      void ports.splice(0, ports.length, ...message.ports))
+    process.send?.("ready")
+  })

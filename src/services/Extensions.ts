@@ -1,5 +1,5 @@
 /**
- * What extensions change in the core: each is a reference that `runtime` fills from the list of extensions, and empty without one. The
+ * The places where extensions change the core: each is a reference that `runtime` fills from the list of extensions, and empty without one. The
  * core names no extension; `runtime/Extension.ts` is the other end.
  */
 import { Array as Arr, Context, Effect, Option } from "effect"
@@ -25,7 +25,7 @@ export const GaugeHooks = Context.Reference<ReadonlyArray<Effect.Effect<void>>>(
 )
 
 /**
- * What extensions know of tasks. Each has a name: as a parameter of lists it selects tasks, and as a value of `include` it adds a field to a
+ * Facts that extensions know of tasks. Each has a name: as a parameter of lists it selects tasks, and as a value of `include` it adds a field to a
  * task.
  */
 export interface TaskLink {
@@ -67,10 +67,10 @@ export interface UserTable {
   } | null
 }
 
-/** What is kept of users, in the order in which it is erased. */
+/** The data of users, in the order in which it is erased. */
 export interface UserData {
   readonly tables: ReadonlyArray<UserTable>
-  /** What operators see of a user: SQL of a value of JSON about the user `$1`, by field. */
+  /** The fields of a user that operators see: SQL of a value of JSON about the user `$1`, by field. */
   readonly summary?: Readonly<Record<string, string>>
 }
 
@@ -84,7 +84,7 @@ interface Statement {
   readonly values: ReadonlyArray<unknown>
 }
 
-/** What extensions change in the transaction of a revocation. `actor` is who revoked, a short text of the caller, if it is known. */
+/** Statements of extensions in the transaction of a revocation. `actor` is a short text of the caller, if it is known. */
 export type RevocationHook = (revocation: Revocation, actor: string | undefined) => ReadonlyArray<Statement>
 
 export const RevocationHooks = Context.Reference<ReadonlyArray<RevocationHook>>(

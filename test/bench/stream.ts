@@ -1,7 +1,6 @@
 /**
  * Live text: from an event of the core to its reader, on one node and on two, the CPU time of an append next to a server that only copies
- * it, and the memory of many readers of one task. The core sends one batch every 40 ms for all runs. `streamModel.ts` measures the built-in
- * core.
+ * it, and the memory of many readers of one task. The core sends one batch every 40 ms for all runs.
  */
 import * as http from "node:http"
 import { settled } from "../kit/ClusterSystem.ts"

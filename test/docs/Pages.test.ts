@@ -1,32 +1,11 @@
 import * as fs from "node:fs"
 import { assert, describe, it } from "vitest"
 import * as DemoAssistants from "../../src/runtime/builtin/demo/DemoAssistants.ts"
-import { partOf } from "./markdown.ts"
-import * as operator from "./operatorTypes.ts"
-import * as python from "./pythonTypes.ts"
-import { pages } from "./tables.ts"
-import * as typescript from "./typescriptTypes.ts"
 
 const root = new URL("../../", import.meta.url)
 const read = (address: string) => fs.readFileSync(new URL(address, root), "utf8")
 
-describe("generated parts", () => {
-  for (const [address, parts] of Object.entries(pages)) {
-    if (!fs.existsSync(new URL(address, root))) continue
-    const page = read(address)
-    for (const [name, part] of Object.entries(parts)) {
-      it(`${address} has the current ${name} (npm run docs writes them)`, () => {
-        assert.strictEqual(partOf(name).exec(page)?.[2]?.trim(), part)
-      })
-    }
-  }
-
-  for (const { types, typesFile } of [python, typescript, operator]) {
-    it.runIf(types !== undefined)(`${typesFile} is current`, () => assert.strictEqual(read(typesFile), types))
-  }
-})
-
-describe("hand-written parts", () => {
+describe("pages", () => {
   it("README.md has at most 200 lines", () => {
     assert.isAtMost(read("README.md").trimEnd().split("\n").length, 200)
   })

@@ -8,55 +8,19 @@ const oneOf = <A extends string>(...texts: ReadonlyArray<A>) => Schema.Literals(
 const space = oneOf("", "", "", "", " ", "\n", "\t \r\n", "  ")
 
 const piece = oneOf(
-  "a",
-  "b",
-  "0",
   " ",
-  "/",
-  "é",
-  "語",
-  "😀",
+  ...String.raw`a b 0 / é 語 😀 { ] , \n \\ \" \/ \u0000 \u00E9 \ud83d\ude00 \udc00 \u0061 __proto__
+    0123456789abcdefghij 語語語語語語語語`.split(/\s+/),
   "\u2028",
-  "\u007f",
-  "{",
-  "]",
-  ",",
-  "\\n",
-  "\\\\",
-  "\\\"",
-  "\\/",
-  "\\u0000",
-  "\\u00E9",
-  "\\ud83d\\ude00",
-  "\\udc00",
-  "\\u0061",
-  "__proto__",
-  "0123456789abcdefghij",
-  "語語語語語語語語"
+  "\u007f"
 )
 
 const Text = Schema.Array(piece).check(Schema.isMaxLength(6))
 const textOf = (pieces: typeof Text.Type) => `"${pieces.join("")}"`
 
 const number = oneOf(
-  "0",
-  "-0",
-  "1",
-  "-1",
-  "1.0",
-  "12345678",
-  "123456789",
-  "1234567890",
-  "9007199254740993",
-  "1234567890123456789",
-  "-0.5",
-  "1e1",
-  "1E+2",
-  "1.25e-3",
-  "1e400",
-  "-1e400",
-  "1e-400",
-  "4.9e-324"
+  ...`0 -0 1 -1 1.0 12345678 123456789 1234567890 9007199254740993 1234567890123456789 -0.5 1e1 1E+2 1.25e-3 1e400 -1e400
+    1e-400 4.9e-324`.split(/\s+/)
 )
 
 const literal = oneOf("true", "false", "null")

@@ -2,27 +2,25 @@
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
 
+/** The files of an earlier run stay, so that the compiler writes only those that have changed. */
 const declarations = (config: string, wanted: RegExp) => {
-  const directory = temporaryDirectory()
-  try {
-    const args = ["-p", config, "--emitDeclarationOnly", "--outDir", directory]
-    execFileSync(path.join(root, "node_modules/.bin/tsc"), args, { cwd: root, stdio: "pipe" })
-    return fs.globSync("**/*.d.ts", { cwd: directory }).filter((file) => wanted.test(file)).toSorted()
-      .map((file) => `// ${file}\n${fs.readFileSync(path.join(directory, file), "utf8")}`)
-      .join("\n")
-  } finally {
-    removeDirectory(directory)
-  }
+  const directory = path.join(root, "node_modules/.cache/declarations", config)
+  const kept = ["--incremental", "--tsBuildInfoFile", path.join(directory, "build.json")]
+  const args = ["-p", config, "--emitDeclarationOnly", ...kept, "--outDir", directory]
+  execFileSync(path.join(root, "node_modules/.bin/tsc"), args, { cwd: root, stdio: "pipe" })
+  return fs.globSync("**/*.d.ts", { cwd: directory }).toSorted()
+    .filter((file) => wanted.test(file) && fs.existsSync(path.join(root, "src", file.replace(/\.d\.ts$/, ".ts"))))
+    .map((file) => `// ${file}\n${fs.readFileSync(path.join(directory, file), "utf8")}`)
+    .join("\n")
 }
 
 /** Of the package that has no dependency. A second. */
 export const promiseTypes = () => ({ "client.d.txt": declarations(".tsconfig.client.json", /./) })
 
-/** Of the clients for Effect and of the test kit: half a minute, because they need the types of the whole service. */
+/** Of the clients for Effect and of the test kit: half a minute the first time, because they need the types of the whole service. */
 export const effectTypes = () => ({
   "effect.d.txt": declarations(
     ".tsconfig.build.json",

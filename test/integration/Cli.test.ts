@@ -69,7 +69,11 @@ describe("the command line", () => {
   it("reports every invalid field and an unreachable service", async () => {
     const broken = await run("create", "-a", "0", "--body", `{"max_execution_time": 0}`, "x", "--json")
     assert.strictEqual(broken.code, 1)
-    assert.sameMembers(Object.keys(JSON.parse(broken.err).errors), ["assistant_id", "max_execution_time"])
+    const { code, errors } = JSON.parse(broken.err)
+    assert.strictEqual(code, "validation_failed")
+    assert.sameMembers(Object.keys(errors), ["assistant_id", "max_execution_time"])
+    const unknown = await run("get", "0192d4a0-0000-7000-8000-000000000000", "--json")
+    assert.deepStrictEqual(JSON.parse(unknown.err), { message: "There is no such task.", code: "task_not_found" })
     const lost = await run("get", "x", "--url", "http://127.0.0.1:1")
     assert.strictEqual(lost.code, 1)
     assert.match(lost.err, /could not be reached/)

@@ -7,13 +7,12 @@ import { isTerminal, RunId, stopReasonOf, TaskEvent, TaskId } from "../../src/do
 import { changeOf } from "../../src/domain/TaskChange.ts"
 import { now } from "../../src/domain/Timestamp.ts"
 import { Changes } from "../../src/services/signals/Changes.ts"
-import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
+import { type NewTask, TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
-import { type NewTask, TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import * as Database from "../kit/Database.ts"
 import { makeTask } from "../kit/StoredTasks.ts"
 
-const node = Effect.map(Effect.all([TaskWrites, TaskReads]), ([writes, reads]) => ({ ...writes, ...reads }))
+const node = Effect.map(Effect.all([TaskStore, TaskStore]), ([writes, reads]) => ({ ...writes, ...reads }))
 type Node = Effect.Success<typeof node>
 
 /** The stores of another node, with its own connections to the same database. */

@@ -5,8 +5,8 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { now } from "../../src/domain/Timestamp.ts"
 import { Changes } from "../../src/services/signals/Changes.ts"
+import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
-import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import * as Database from "../kit/Database.ts"
 import { commit, makeTask } from "../kit/StoredTasks.ts"
 import { layerFormats } from "../kit/WebhookStoreContract.ts"
@@ -30,12 +30,12 @@ const insert = (status: "processing" | "completed") =>
     CASE '${status}' WHEN 'completed' THEN now() END, 'token', 1 FROM generate_series(1, ${rows}) AS n`
 
 const create = Effect.fnUntraced(function*(count: number) {
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const tasks = yield* Effect.forEach(
     Array.from({ length: count }),
     () => makeTask({ callbackUrl: "https://client.example/" })
   )
-  yield* Effect.forEach(tasks, (task) => writes.create(task, 5, { key: "key", fingerprint: "print" }), atOnce)
+  yield* Effect.forEach(tasks, (task) => store.create(task, 5, { value: "key", fingerprint: "print" }), atOnce)
   return tasks
 })
 
@@ -95,7 +95,7 @@ describe("batches of creates and events", () => {
     () =>
       Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
-        const writes = yield* TaskWrites
+        const store = yield* TaskStore
         const { principal } = yield* makeTask()
         // A count for each of 256 creates takes at least 400 ms.
         yield* sql.unsafe(insert("processing"))
@@ -109,7 +109,7 @@ describe("batches of creates and events", () => {
         yield* sql`UPDATE tasks SET status = 'completed', completed_at = now()`
         const createMany = Effect.gen(function*() {
           const tasks = yield* Effect.forEach(Array.from({ length: 256 }), () => makeTask({ principal }))
-          yield* Effect.forEach(tasks, (task) => writes.create(task, 1000), atOnce)
+          yield* Effect.forEach(tasks, (task) => store.create(task, 1000), atOnce)
         })
         assert.isBelow(yield* fastest(createMany), 200)
       }).pipe(Effect.scoped, Effect.provide(layer)),

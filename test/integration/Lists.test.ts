@@ -3,15 +3,17 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
+import { Timestamp } from "../../src/domain/Timestamp.ts"
+import { Changes } from "../../src/services/signals/Changes.ts"
 import { labelOf } from "../../src/services/store/tasks/ListStatement.ts"
-import { type TaskFilter, TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import * as TaskReadsSql from "../../src/services/store/tasks/TaskReadsSql.ts"
+import { type TaskFilter, TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
+import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
 import * as Database from "../kit/Database.ts"
 
 const sub = "user"
 const stored = 25_000
 
-/** Tasks `from` to `to`, by the moment of their creation. Every 50th failed, and every 4th has the label `odd`. */
+/** Tasks `from` to `to`, by the moment of their creation. Every 50th failed and is of the assistant 2, and every 4th has the label `odd`. */
 const insert = Effect.fnUntraced(function*(from: number, to: number) {
   const sql = yield* SqlClient.SqlClient
   const created = (n: string) => `to_timestamp(1764000000 + ${n} / 1000000.0)`
@@ -20,7 +22,7 @@ const insert = Effect.fnUntraced(function*(from: number, to: number) {
   yield* sql.unsafe(`
     INSERT INTO tasks (uuid, sub, run_id, status, completed_at, max_execution_time, created_at, deadline_at, token_id, assistant_id)
     SELECT ('01920000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, '${sub}', gen_random_uuid(), CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END,
-      now(), 60, ${created("n")}, now(), 'token', 1
+      now(), 60, ${created("n")}, now(), 'token', CASE WHEN n % 50 = 0 THEN 2 ELSE 1 END
     FROM generate_series(${from}, ${to}) AS n`)
   yield* sql.unsafe(`
     INSERT INTO task_labels
@@ -34,13 +36,13 @@ const layerTasks = Layer.provideMerge(
   Layer.effectDiscard(
     Effect.andThen(insert(1, stored), Effect.flatMap(SqlClient.SqlClient, (sql) => sql`VACUUM ANALYZE`))
   ),
-  Layer.provideMerge(TaskReadsSql.layer, Database.layer)
+  Layer.provideMerge(Layer.provide(TaskStoreSql.layerTasks, Changes.layer), Database.layer)
 )
 
 const list = (filter: Partial<TaskFilter>) =>
   Effect.gen(function*() {
-    const reads = yield* TaskReads
-    const { tasks, total } = yield* reads.list({ sub, statuses: [], page: 1, perPage: 3, ...filter })
+    const store = yield* TaskStore
+    const { tasks, total } = yield* store.list({ sub, statuses: [], page: 1, perPage: 3, ...filter })
     return [tasks.map(({ createdAt }) => createdAt % 1_000_000), total]
   })
 
@@ -59,7 +61,13 @@ layer(Layer.orDie(layerTasks))("a list of more tasks than one statement examines
     ["tasks with metadata that some have", { metadata: { odd: "yes" } }, 4],
     ["tasks with several pairs", { metadata: { project: "p", odd: "yes" } }, 4],
     ["tasks with metadata and a status", { metadata: { project: "p" }, statuses: ["failed"] }, 50],
-    ["tasks with several pairs and a status", { metadata: { odd: "yes", project: "p" }, statuses: ["failed"] }, 100]
+    ["tasks with several pairs and a status", { metadata: { odd: "yes", project: "p" }, statuses: ["failed"] }, 100],
+    ["tasks of an assistant", { assistantId: 2 }, 50],
+    ["tasks of an assistant with a pair and a status", {
+      assistantId: 2,
+      metadata: { odd: "yes" },
+      statuses: ["failed"]
+    }, 100]
   ] as const
 
   for (const [title, filter, step] of lists) {
@@ -76,6 +84,19 @@ layer(Layer.orDie(layerTasks))("a list of more tasks than one statement examines
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* list({ metadata: { project: "p", order: "77" } }), [[77], 1])
       assert.deepStrictEqual(yield* list({ metadata: { project: "p", order: "78" }, statuses: ["failed"] }), [[], 0])
+    }))
+
+  it.effect("finds a status among tasks that are older than many others", () =>
+    Effect.gen(function*() {
+      const range = { from: Timestamp.make(1_764_000_000_000_001), to: Timestamp.make(1_764_000_000_005_001) }
+      for (const more of [{}, { metadata: { project: "p" } }, { assistantId: 2 }]) {
+        for (const page of [1, 34, 35]) {
+          assert.deepStrictEqual(
+            yield* list({ statuses: ["failed"], ...range, ...more, page }),
+            expected(5000, 50, page)
+          )
+        }
+      }
     }))
 
   it.effect("has no task of another user", () =>

@@ -164,7 +164,7 @@ describe("appends of a core", () => {
     assert.deepStrictEqual(
       body.results.slice(4).map(({ code, message, status }: Record<string, unknown>) => [typeof message, code, status]),
       [
-        ["string", "run_superseded", "processing"],
+        ["string", "run_superseded", 409],
         ["string", "task_not_found", 404],
         ["string", "validation_failed", 422],
         ["undefined", undefined, "completed"],

@@ -3,9 +3,7 @@ import { it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Changes } from "../../src/services/signals/Changes.ts"
-import { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
-import { TaskRetention } from "../../src/services/store/tasks/TaskRetention.ts"
-import { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
+import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
 import { WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
 import { enqueueMany } from "../attack/kit/webhookCrowd.ts"
@@ -13,7 +11,7 @@ import { check, type Queue as QueueOf } from "../kit/OpenSnapshot.ts"
 import { leases, unlimited } from "../kit/StoredWebhooks.ts"
 import { layerFormats } from "../kit/WebhookStoreContract.ts"
 
-type Queue = QueueOf<WebhookStore | StopOutbox | TaskScans | TaskRetention>
+type Queue = QueueOf<WebhookStore | TaskStore>
 
 const layerStores = Layer.provide(TaskStoreSql.layer, [layerFormats, Changes.layer, SecureRandom.layerWebCrypto])
 
@@ -53,24 +51,24 @@ const queues: Readonly<Record<string, Queue>> = {
       `UPDATE core_stops SET attempts = 1, due_at = due_at + interval '30 seconds'`,
       `DELETE FROM core_stops`
     ],
-    claim: (at, from) => Effect.flatMap(StopOutbox, (store) => store.claim(at, Duration.seconds(30), 64, from))
+    claim: (at, from) => Effect.flatMap(TaskStore, (store) => store.claimStops(at, Duration.seconds(30), 64, from))
   },
   "overdue tasks": {
     add: (count, due) => tasks(count, `'processing', gen_random_uuid(), 60, ${due}, ${due}, NULL`),
     leave: [`UPDATE tasks SET status = 'failed', completed_at = now()`],
-    claim: (at, from) => Effect.flatMap(TaskScans, (scans) => scans.overdue(at, 500, from))
+    claim: (at, from) => Effect.flatMap(TaskStore, (scans) => scans.overdue(at, 500, from))
   },
   "ended tasks": {
     add: (count, due) => tasks(count, `'completed', gen_random_uuid(), 60, ${due}, ${due}, ${due}`),
     leave: [`DELETE FROM tasks`],
-    claim: (at, from) => Effect.flatMap(TaskRetention, (retention) => retention.deleteEnded(at, 200, from))
+    claim: (at, from) => Effect.flatMap(TaskStore, (retention) => retention.deleteEnded(at, 200, from))
   },
   "idempotency keys": {
     add: (count, due) =>
       `INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
       SELECT 'user', gen_random_uuid(), 'f', gen_random_uuid(), ${due} FROM generate_series(1, ${count})`,
     leave: [`DELETE FROM idempotency_keys`],
-    claim: (at, from) => Effect.flatMap(TaskRetention, (retention) => retention.deleteExpiredKeys(at, 200, from))
+    claim: (at, from) => Effect.flatMap(TaskStore, (retention) => retention.deleteExpiredKeys(at, 200, from))
   }
 }
 

@@ -7,7 +7,7 @@ import * as PostgresDatabase from "../../src/runtime/postgres/Database.ts"
 import * as DatabaseClient from "../../src/runtime/postgres/DatabaseClient.ts"
 import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
 import { parse } from "../../src/runtime/postgres/DatabaseUrl.ts"
-import { headsById, withSmallTurns } from "../../src/services/store/tasks/ReadBatcher.ts"
+import { headsById, withSmallTurns } from "../../src/services/store/tasks/TaskReadsSql.ts"
 import { claim } from "../../src/services/store/webhooks/WebhookClaim.ts"
 import * as Database from "../kit/Database.ts"
 
@@ -23,12 +23,31 @@ const connect = Effect.gen(function*() {
 })
 
 const ids = "'{01920000-0000-7000-8000-000000000000,01920000-0000-7000-8000-000000000001}'"
+/** Type and value. */
+const parametersOfClaim: Readonly<Record<string, readonly [string, string]>> = {
+  at: ["float8", "1e15"],
+  lostBefore: ["float8", "1e15"],
+  limit: ["int", "128"],
+  origins: ["text[]", "'{https://target.example}'"],
+  permitsOfOrigins: ["int4[]", "'{64}'"],
+  areProven: ["bool[]", "'{t}'"],
+  users: ["text[]", "'{user}'"],
+  permitsOfUsers: ["int4[]", "'{64}'"],
+  unprovenOfUsers: ["int4[]", "'{64}'"],
+  ofProven: ["int", "16"],
+  ofUnproven: ["int", "8"],
+  ofUser: ["int", "600"],
+  unprovenOfUser: ["int", "100"],
+  unproven: ["int", "700"],
+  leases: ["float8[]", "'{35,45,75,135,20}'"],
+  from: ["float8", "0"]
+}
 const statements = [
   [
     "claim",
     claim,
-    "float8, float8, int, text[], int4[], bool[], text[], int4[], int4[], int, int, int, int, int, float8[], float8",
-    "1e15, 1e15, 128, '{https://target.example}', '{64}', '{t}', '{user}', '{64}', '{64}', 16, 8, 600, 100, 700, '{35,45,75,135,20}', 0"
+    claim.names.map((name) => parametersOfClaim[name]?.[0]).join(),
+    claim.names.map((name) => parametersOfClaim[name]?.[1]).join()
   ],
   ["heads", headsById, "uuid[]", ids],
   ["tasks_with_turns", withSmallTurns, "uuid[]", ids]

@@ -59,7 +59,7 @@ describe("the built-in core, served alone and killed with 1,000 runs", () => {
 })
 
 describe("two nodes with a core that declares 10 s", () => {
-  it("hand over what is silent, once, and what lives not at all, whatever the core answers to it", async () => {
+  it("dispatch silent runs again, once, and living ones not at all, whatever the core answers to it", async () => {
     const system = await use(startCluster(), onTestFinished)
     const other = await use(system.startNode(), onTestFinished)
     system.core.declaration = { silence_seconds: 10 }

@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const each of [service, impatient]) {
     const started = performance.now()
     assert.strictEqual((await each.create(token, "still there?")).status, 201)
-    assert.isBelow(performance.now() - started, 1000)
+    assert.isBelow(performance.now() - started, 10_000)
   }
 })
 

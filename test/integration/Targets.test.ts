@@ -2,12 +2,10 @@
 import { assert, describe, it } from "vitest"
 import { RawClient, requestHead } from "../kit/RawClient.ts"
 import { eventually, internalToken, mint } from "../kit/Service.ts"
-import { expectQuiet, use } from "../kit/suite.ts"
-import { startSystem } from "../kit/System.ts"
+import { sharedSystem } from "../kit/System.ts"
 
-const { service } = await use(startSystem())
-expectQuiet(service)
-const token = await mint("raw")
+const { service } = await sharedSystem()
+const token = await mint("targets")
 
 const open = () => RawClient.open(service.url)
 const ask = async (request: string) => (await open()).send(request).answer()

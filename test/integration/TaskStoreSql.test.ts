@@ -4,8 +4,7 @@ import { SqlClient } from "effect/sql"
 import { fromText, OpaqueJson, toText } from "../../src/domain/json/OpaqueJson.ts"
 import { TaskEvent } from "../../src/domain/Task.ts"
 import { now } from "../../src/domain/Timestamp.ts"
-import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
+import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import { WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
 import { runQueueContract } from "../kit/RunQueueContract.ts"
 import { commit, contradicts, eventOf, makeTask, newRunId, stored } from "../kit/StoredTasks.ts"
@@ -32,8 +31,8 @@ layer(layerSql)(
 
     it.effect("creates in one statement have separate outcomes: a failed one affects no other", () =>
       Effect.gen(function*() {
-        const writes = yield* TaskWrites
-        const reads = yield* TaskReads
+        const writes = yield* TaskStore
+        const reads = yield* TaskStore
         const taken = yield* makeTask()
         yield* writes.create(taken, 5)
         const huge = OpaqueJson.make(JSON.stringify("x".repeat(100_000)))
@@ -52,11 +51,10 @@ layer(layerSql)(
         }
       }))
 
-    it.effect("long texts of a task keep their bytes, wherever they are cut", () =>
+    it.effect("long texts of a task keep their bytes", () =>
       Effect.gen(function*() {
-        const writes = yield* TaskWrites
-        const reads = yield* TaskReads
-        /** Characters of three bytes, which no piece has a whole number of. */
+        const writes = yield* TaskStore
+        const reads = yield* TaskStore
         const long = (name: string) => fromText(JSON.stringify([name, "€".repeat(900_000)]))
         const task = yield* stored({ request: long("request") })
         const pending = Option.getOrThrow(yield* reads.pendingRun(task.uuid))

@@ -2,8 +2,10 @@
 import { execFile } from "node:child_process"
 import * as fs from "node:fs"
 import { request } from "node:http"
+import { createServer } from "node:net"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
+import type { WorkerAssignment } from "../../src/runtime/config/WorkerAssignment.ts"
 import { complete, ScriptedCore, type StartedRun } from "../kit/ScriptedCore.ts"
 import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
@@ -51,10 +53,10 @@ const createsOf = (page: string) =>
 
 const sumOf = ([one = 0, other = 0]: ReadonlyArray<number>) => one + other
 
-const workers = () => {
-  const pid = service.process.pid!
-  return fs.readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number)
-}
+const childrenOf = (pid: number) =>
+  fs.readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number)
+
+const workers = () => childrenOf(service.process.pid!)
 
 const run = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
   new Promise<{ readonly code: unknown; readonly out: string; readonly err: string }>((resolve) => {
@@ -109,6 +111,36 @@ describe("several processes behind one port", () => {
     await eventually(metrics, (page) => /\{worker="1"/.test(page) && /\{worker="2"/.test(page), 20_000)
   })
 
+  it("take other ports when theirs are not free any more, and are still found by the others", async () => {
+    const assignmentOf = (pid: number) => {
+      const variables = fs.readFileSync(`/proc/${pid}/environ`, "utf8").split("\0")
+      const text = variables.find((variable) => variable.startsWith("TASK_SERVICE_WORKER="))!
+      return JSON.parse(text.slice("TASK_SERVICE_WORKER=".length)) as WorkerAssignment
+    }
+    const [victim] = workers()
+    const { cluster, number, ownPort } = assignmentOf(victim!)
+    process.kill(victim!, "SIGKILL")
+    for (const port of [cluster.port, ownPort]) {
+      const taker = createServer()
+      onTestFinished(() => void taker.close())
+      await eventually(
+        () =>
+          new Promise<boolean>((resolve) =>
+            taker.once("error", () => resolve(false)).listen(port, cluster.host, () => resolve(true))
+          ),
+        (isTaken) => isTaken
+      )
+    }
+    const isNew = (pid: number) => pid !== victim && assignmentOf(pid).number === number
+    await eventually(async () => workers(), (now) => now.length === 2 && now.some(isNew), 60_000)
+    for (let count = 0; count < 4; count++) {
+      await eventually(metrics, (page) => /\{worker="1"/.test(page) && /\{worker="2"/.test(page), 60_000)
+    }
+    const next = assignmentOf(workers().find(isNew)!)
+    assert.notInclude([cluster.port, ownPort], next.cluster.port)
+    assert.notInclude([cluster.port, ownPort], next.ownPort)
+  }, 120_000)
+
   it("do not share the port with another service", async () => {
     const port = new URL(service.url).port
     const second = Service.start({ ...settings, WORKERS: "2" }, Number(port), undefined, "/none", 5000)
@@ -123,11 +155,38 @@ describe("several processes behind one port", () => {
     assert.lengthOf(embedded.output.match(/Embedded Postgres on/g) ?? [], 1)
   })
 
+  it("go on when a process cannot be made, which is tried again", async () => {
+    const started = await use(
+      Service.start({ ...settings, WORKERS: "2" }, undefined, "test/kit/FailingForks.ts"),
+      onTestFinished
+    )
+    const pid = started.process.pid!
+    const [victim, other] = childrenOf(pid)
+    process.kill(pid, "SIGUSR2")
+    process.kill(victim!, "SIGKILL")
+    await started.logged(/ENOENT/)
+    assert.deepStrictEqual(childrenOf(pid), [other])
+    process.kill(pid, "SIGUSR2")
+    await eventually(async () => childrenOf(pid), (now) => now.length === 2, 60_000)
+  }, 120_000)
+
+  it("of which one is blocked end together: it is killed once the time to drain is over", async () => {
+    const other = await use(new ScriptedCore().listen(), onTestFinished)
+    const started = await Service.start({ ...settings, CORE_URL: other.url, WORKERS: "2" })
+    const pid = started.process.pid!
+    const [blocked] = childrenOf(pid)
+    process.kill(blocked!, "SIGSTOP")
+    process.kill(pid, "SIGTERM")
+    await eventually(async () => started.process.exitCode, (code) => code !== null, 90_000)
+    assert.strictEqual(started.process.exitCode, 0)
+    assert.isFalse(fs.existsSync(`/proc/${blocked}`))
+  }, 150_000)
+
   it("end together", async () => {
     const other = await use(new ScriptedCore().listen(), onTestFinished)
     const started = await Service.start({ ...settings, CORE_URL: other.url, WORKERS: "2" })
     const pid = started.process.pid!
-    const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean)
+    const children = childrenOf(pid)
     assert.lengthOf(children, 2)
     process.kill(pid, "SIGTERM")
     await eventually(async () => started.process.exitCode, (code) => code !== null, 30_000)

@@ -84,7 +84,7 @@ export class EventReceiver {
     return found!
   }
 
-  /** The body of a hand-over. */
+  /** The body of a dispatch. */
   run(more: object = {}) {
     return {
       task_id: crypto.randomUUID(),

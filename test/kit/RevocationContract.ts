@@ -7,9 +7,7 @@ import { Revocation } from "../../src/domain/Revocation.ts"
 import { TaskEvent } from "../../src/domain/Task.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
-import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
-import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
+import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import { makeTask, type StoreTests } from "./StoredTasks.ts"
 
 const { Token, User } = Revocation.cases
@@ -31,10 +29,10 @@ const newPrincipal = (overrides: Partial<Principal> = {}): Principal => ({
 })
 
 const stored = Effect.fnUntraced(function*(principal: Principal, ...events: ReadonlyArray<TaskEvent>) {
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const task = yield* makeTask({ principal })
-  yield* writes.create(task, 5)
-  for (const event of events) yield* writes.commit(task.uuid, event, yield* now)
+  yield* store.create(task, 5)
+  for (const event of events) yield* store.commit(task.uuid, event, yield* now)
   return task
 })
 
@@ -91,13 +89,13 @@ export const contract = (it: StoreTests) => {
 
   it.effect("refuses a failure that also records the acceptance of a run, as it refuses the acceptance", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const store = yield* TaskStore
       const revocations = yield* RevocationRepository
       const principal = newPrincipal()
       const { runId, uuid } = yield* stored(principal)
       yield* revocations.add(Token.make({ tokenId: principal.tokenId, expiresAt: null }))
       const failed = Failed.make({ error: "no", turn: null })
-      const outcome = yield* writes.commit(uuid, failed, yield* now, { runId, recordsAcceptance: true })
+      const outcome = yield* store.commit(uuid, failed, yield* now, { runId, recordsAcceptance: true })
       assert.strictEqual(outcome._tag, "Revoked")
     }))
 
@@ -114,8 +112,7 @@ export const contract = (it: StoreTests) => {
   for (const event of [Accepted.make({}), Progressed.make({ turn }), interrupted, Completed.make({ turn })]) {
     it.effect(`rejects ${event._tag} of a run whose token is revoked`, () =>
       Effect.gen(function*() {
-        const writes = yield* TaskWrites
-        const reads = yield* TaskReads
+        const store = yield* TaskStore
         const revocations = yield* RevocationRepository
         const principal = newPrincipal()
         const task = yield* stored(principal)
@@ -125,33 +122,32 @@ export const contract = (it: StoreTests) => {
             : Token.make({ tokenId: principal.tokenId, expiresAt: null })
         )
         const fence = { runId: task.runId, coreEventId: "event" }
-        const outcome = yield* writes.commit(task.uuid, event, yield* now, fence)
+        const outcome = yield* store.commit(task.uuid, event, yield* now, fence)
         assert.strictEqual(outcome._tag, "Revoked")
-        assert.strictEqual(Option.getOrThrow(yield* reads.get(task.uuid)).status, "pending")
-        const ended = yield* writes.commit(task.uuid, TokenRevoked.make({}), yield* now, { runId: task.runId })
+        assert.strictEqual(Option.getOrThrow(yield* store.get(task.uuid)).status, "pending")
+        const ended = yield* store.commit(task.uuid, TokenRevoked.make({}), yield* now, { runId: task.runId })
         assert.strictEqual(ended._tag, "Applied")
-        assert.strictEqual((yield* writes.commit(task.uuid, event, yield* now, fence))._tag, "Superseded")
+        assert.strictEqual((yield* store.commit(task.uuid, event, yield* now, fence))._tag, "Superseded")
       }))
   }
 
   it.effect("a token without a moment of issue is one of those issued before any revocation of its user", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
-      const scans = yield* TaskScans
+      const store = yield* TaskStore
       const revocations = yield* RevocationRepository
       const principal = newPrincipal({ issuedAt: null })
       const [pending, processing] = [yield* stored(principal), yield* stored(principal, Accepted.make({}))]
       yield* revocations.add(User.make({ sub: principal.sub, issuedBefore: at(1), expiresAt: null }))
       assert.isTrue(yield* revocations.isRevoked(principal))
-      const outcome = yield* writes.commit(pending.uuid, Accepted.make({}), yield* now, { runId: pending.runId })
+      const outcome = yield* store.commit(pending.uuid, Accepted.make({}), yield* now, { runId: pending.runId })
       assert.strictEqual(outcome._tag, "Revoked")
-      const found = (yield* scans.revoked(undefined, 1000)).filter(({ sub }) => sub === principal.sub)
+      const found = (yield* store.revoked(undefined, 1000)).filter(({ sub }) => sub === principal.sub)
       assert.deepStrictEqual(found.map(({ uuid }) => uuid), [processing.uuid])
     }))
 
   it.effect("finds processing tasks of revoked tokens, and no others", () =>
     Effect.gen(function*() {
-      const scans = yield* TaskScans
+      const store = yield* TaskStore
       const revocations = yield* RevocationRepository
       const [one, other, spared] = [newPrincipal(), newPrincipal(), newPrincipal()]
       const accepted = Accepted.make({})
@@ -167,7 +163,7 @@ export const contract = (it: StoreTests) => {
 
       const mine = new Set([one.sub, other.sub, spared.sub])
       const uuidsOf = (within: Duration.Duration | undefined) =>
-        Effect.map(scans.revoked(within, 1000), (heads) =>
+        Effect.map(store.revoked(within, 1000), (heads) =>
           heads.filter(({ sub }) => mine.has(sub)).map(({ uuid }) => uuid).toSorted())
       const expected = [processing.uuid, ofUser.uuid].toSorted()
       assert.deepStrictEqual(yield* uuidsOf(undefined), expected)
@@ -177,22 +173,21 @@ export const contract = (it: StoreTests) => {
 
   it.effect("replaces the task's token by the token that submits the results", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
-      const reads = yield* TaskReads
+      const store = yield* TaskStore
       const revocations = yield* RevocationRepository
       const first = newPrincipal()
       const task = yield* stored(first, Accepted.make({}), interrupted)
       yield* revocations.add(Token.make({ tokenId: first.tokenId, expiresAt: null }))
       const second = { ...first, tokenId: `${first.tokenId}-next`, issuedAt: null }
       const { runId } = yield* makeTask()
-      yield* writes.commit(
+      yield* store.commit(
         task.uuid,
         ToolResultsSubmitted.make({ results: fromValue([]), runId, principal: second, userToken: "sealed" }),
         yield* now
       )
-      assert.deepStrictEqual(Option.getOrThrow(yield* reads.pendingRun(task.uuid)).principal, second)
-      assert.strictEqual((yield* writes.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Applied")
+      assert.deepStrictEqual(Option.getOrThrow(yield* store.pendingRun(task.uuid)).principal, second)
+      assert.strictEqual((yield* store.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Applied")
       yield* revocations.add(Token.make({ tokenId: second.tokenId, expiresAt: null }))
-      assert.strictEqual((yield* writes.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Revoked")
+      assert.strictEqual((yield* store.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Revoked")
     }))
 }

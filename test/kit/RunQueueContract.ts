@@ -6,8 +6,7 @@ import { OpaqueJson } from "../../src/domain/json/OpaqueJson.ts"
 import { type Room, TaskEvent, type TaskId } from "../../src/domain/Task.ts"
 import { fromMicros, now, plus, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { resumedClass, RunQueue } from "../../src/services/store/queue/RunQueue.ts"
-import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import { type NewTask, noQueue, TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
+import { type NewTask, noQueue, TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import { makeTask, newRunId } from "./StoredTasks.ts"
 
 const classes = resumedClass + 1
@@ -20,11 +19,11 @@ const newAssistant = () => ++assistants
 
 const put = Effect.fnUntraced(function*(
   overrides: Partial<NewTask> = {},
-  entry: Partial<Parameters<TaskWrites["Service"]["create"]>[3] & object> = { waits: true }
+  entry: Partial<Parameters<TaskStore["Service"]["create"]>[3] & object> = { waits: true }
 ) {
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const task = yield* makeTask(overrides)
-  const { room } = yield* writes.create(task, unused, undefined, { ...noQueue, ...entry })
+  const { room } = yield* store.create(task, unused, undefined, { ...noQueue, ...entry })
   return { ...task, room }
 })
 
@@ -53,23 +52,23 @@ const drain = Effect.fnUntraced(function*(more: object = {}) {
   }
 })
 
-const heads = (uuid: TaskId) => Effect.flatMap(TaskReads, (reads) => Effect.map(reads.heads([uuid]), ([head]) => head!))
+const heads = (uuid: TaskId) => Effect.flatMap(TaskStore, (reads) => Effect.map(reads.heads([uuid]), ([head]) => head!))
 
 const later = (at: Timestamp, seconds: number) => plus(at, `${seconds} seconds`)
 
 /** The suite runs alone on its store: one queue is shared by all. */
 export const runQueueContract = (
-  it: Vitest.MethodsNonLive<TaskWrites | TaskReads | RunQueue | SecureRandom.SecureRandom>
+  it: Vitest.MethodsNonLive<TaskStore | RunQueue | SecureRandom.SecureRandom>
 ) => {
   // It comes first, while the store has no other runs.
   it.effect("never exceeds the limit of all runs, and uses all of it", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const store = yield* TaskStore
       const limits = { runs: 2, runsPerAssistant: null }
       const tasks = yield* Effect.forEach([1, 2, 3, 4], () => put({}, { limits }))
       assert.deepStrictEqual(tasks.map(({ room }) => room), ["held", "held", "waiting", "waiting"])
       assert.deepStrictEqual(ids((yield* admit(10, { limits })).heads), [])
-      yield* writes.commit(tasks[0]!.uuid, TaskEvent.cases.Withdrawn.make({ reason: "x" }), yield* now)
+      yield* store.commit(tasks[0]!.uuid, TaskEvent.cases.Withdrawn.make({ reason: "x" }), yield* now)
       assert.deepStrictEqual(ids((yield* admit(10, { limits })).heads), [tasks[2]!.uuid])
       assert.deepStrictEqual(yield* drain(), [tasks[3]!.uuid])
     }))
@@ -86,11 +85,11 @@ export const runQueueContract = (
       assert.deepStrictEqual(ids(found.flatMap(({ heads }) => heads)), [uuid])
       assert.deepInclude(yield* heads(uuid), { room: "held", queueRevision: 1 })
       assert.strictEqual((yield* admit(5)).outcome, "empty")
-      const writes = yield* TaskWrites
+      const store = yield* TaskStore
       const deadline = plus(yield* now, "30 seconds")
-      assert.strictEqual((yield* writes.startAcceptance(uuid, runId, deadline))?.acceptanceDeadline, deadline)
+      assert.strictEqual((yield* store.startAcceptance(uuid, runId, deadline))?.acceptanceDeadline, deadline)
       // It is set once, and whoever asks learns what it is.
-      const again = yield* writes.startAcceptance(uuid, runId, plus(deadline, "1 second"))
+      const again = yield* store.startAcceptance(uuid, runId, plus(deadline, "1 second"))
       assert.deepInclude(again, { acceptanceDeadline: deadline, queueRevision: 2 })
     }))
 
@@ -125,16 +124,16 @@ export const runQueueContract = (
         assert.deepInclude(head, { room: "waiting", acceptanceDeadline: null, queueRevision: 1 })
       }
       assert.deepStrictEqual(yield* drain(), [second!.uuid, third!.uuid, last!.uuid])
-      const writes = yield* TaskWrites
+      const store = yield* TaskStore
       const { runId, uuid } = second!
-      yield* writes.commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId })
+      yield* store.commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId })
       assert.deepInclude(yield* queue.putBack(uuid, runId, sub, at), { status: "processing", room: "held" })
       assert.deepInclude(yield* queue.putBack(third!.uuid, runId, sub, at), { status: "pending", room: "held" })
     }))
 
   it.effect("admits resumed runs first, the oldest answer first, and counts their wait", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const store = yield* TaskStore
       const at = yield* now
       const resumed = yield* Effect.forEach(
         [2, 1],
@@ -142,14 +141,14 @@ export const runQueueContract = (
           const task = yield* put({}, {})
           const fence = { runId: task.runId, recordsAcceptance: true }
           const calls = TaskEvent.cases.Interrupted.make({ toolCalls: OpaqueJson.make("[]"), state: null, turn: null })
-          yield* writes.commit(task.uuid, calls, at, fence)
+          yield* store.commit(task.uuid, calls, at, fence)
           const answer = TaskEvent.cases.ToolResultsSubmitted.make({
             results: OpaqueJson.make("[]"),
             runId: yield* newRunId,
             principal: task.principal,
             userToken: "sealed"
           })
-          const outcome = yield* writes.commit(task.uuid, answer, later(at, seconds), undefined, undefined, true)
+          const outcome = yield* store.commit(task.uuid, answer, later(at, seconds), undefined, undefined, true)
           assert.deepInclude(outcome._tag === "Applied" ? outcome.head : {}, { status: "processing", room: "waiting" })
           return task.uuid
         })
@@ -191,7 +190,7 @@ export const runQueueContract = (
   it.effect("never exceeds a limit, uses all of it, and passes over assistants without room", () =>
     Effect.gen(function*() {
       const queue = yield* RunQueue
-      const writes = yield* TaskWrites
+      const store = yield* TaskStore
       const before = (yield* queue.read).running
       const [one, two] = [newAssistant(), newAssistant()]
       const limits = { runs: null, runsPerAssistant: 2 }
@@ -211,9 +210,9 @@ export const runQueueContract = (
       const admission = yield* admit(10, { limits })
       assert.deepStrictEqual(ids(admission.heads), [other.uuid])
       assert.strictEqual(admission.outcome, "full")
-      yield* writes.commit(tasks[0]!.uuid, TaskEvent.cases.Withdrawn.make({ reason: "x" }), yield* now)
+      yield* store.commit(tasks[0]!.uuid, TaskEvent.cases.Withdrawn.make({ reason: "x" }), yield* now)
       // One that waits leaves the queue with its end.
-      yield* writes.commit(tasks[2]!.uuid, TaskEvent.cases.Withdrawn.make({ reason: "x" }), yield* now)
+      yield* store.commit(tasks[2]!.uuid, TaskEvent.cases.Withdrawn.make({ reason: "x" }), yield* now)
       assert.deepStrictEqual(ids((yield* admit(10, { limits })).heads), [tasks[3]!.uuid])
       assert.deepStrictEqual(ids((yield* admit(10, { limits })).heads), [])
       const state = yield* queue.read

@@ -8,20 +8,12 @@ import { ownFieldsOf } from "../../src/domain/TaskRequest.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
 import type { Changes } from "../../src/services/signals/Changes.ts"
 import type { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
-import type { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
 import { isLive } from "../../src/services/store/tasks/TaskColumns.ts"
-import type { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import type { TaskRetention } from "../../src/services/store/tasks/TaskRetention.ts"
-import type { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
-import { type Fence, type NewTask, TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
+import { type Fence, type NewTask, TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import type { WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
 
 export type StoreTests = Vitest.MethodsNonLive<
-  | TaskWrites
-  | TaskReads
-  | TaskScans
-  | TaskRetention
-  | StopOutbox
+  | TaskStore
   | WebhookStore
   | RevocationRepository
   | Changes
@@ -56,9 +48,9 @@ export const makeTask = Effect.fnUntraced(function*(overrides: Partial<NewTask> 
 })
 
 export const stored = Effect.fnUntraced(function*(overrides: Partial<NewTask> = {}) {
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const task = yield* makeTask(overrides)
-  yield* writes.create(task, 5)
+  yield* store.create(task, 5)
   return task
 })
 
@@ -99,8 +91,8 @@ export const tags = Record.keys(TaskEvent.cases)
 
 export const commit = Effect.fnUntraced(
   function*(id: TaskId, tag: TaskEventTag, fence?: Fence) {
-    const writes = yield* TaskWrites
-    return yield* writes.commit(id, yield* eventOf(tag), yield* now, fence)
+    const store = yield* TaskStore
+    return yield* store.commit(id, yield* eventOf(tag), yield* now, fence)
   }
 )
 

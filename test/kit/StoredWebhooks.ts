@@ -4,7 +4,7 @@ import { Duration, Effect } from "effect"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { now, plus, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { type AttemptError, delays } from "../../src/domain/Webhook.ts"
-import type { NewTask } from "../../src/services/store/tasks/TaskWrites.ts"
+import type { NewTask } from "../../src/services/store/tasks/TaskStore.ts"
 import {
   type ClaimedDelivery,
   type ClaimPermits,

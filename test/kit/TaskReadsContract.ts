@@ -1,4 +1,4 @@
-/** The contract of `TaskReads`, run on memory and on Postgres. */
+/** The contract of `TaskStore`, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
 import { fromValue, OpaqueJson } from "../../src/domain/json/OpaqueJson.ts"
@@ -6,35 +6,34 @@ import { TaskId } from "../../src/domain/Task.ts"
 import { summarize } from "../../src/domain/TaskView.ts"
 import { now, Timestamp } from "../../src/domain/Timestamp.ts"
 import { Changes } from "../../src/services/signals/Changes.ts"
-import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
+import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import { call, commit, makeTask, stored, type StoreTests, turn, uuid } from "./StoredTasks.ts"
 
-const anything = { text: null, assistantId: null, from: null, to: null }
+const anything = { statuses: [], assistantId: null, from: null, to: null }
 
 export const contract = (it: StoreTests) => {
   it.effect("keeps partial output and returns a turn unchanged", () =>
     Effect.gen(function*() {
-      const reads = yield* TaskReads
+      const store = yield* TaskStore
       const task = yield* stored()
       yield* commit(task.uuid, "Progressed")
       yield* commit(task.uuid, "TimeLimitExceeded")
-      const found = Option.getOrThrow(yield* reads.get(task.uuid))
+      const found = Option.getOrThrow(yield* store.get(task.uuid))
       assert.strictEqual(found.turn, turn)
       assert.strictEqual(found.error, "long")
     }))
 
   it.effect("resumes an interrupted task with a new run, the core's state and the results", () =>
     Effect.gen(function*() {
-      const reads = yield* TaskReads
+      const store = yield* TaskStore
       const task = yield* stored()
-      assert.strictEqual(Option.getOrThrow(yield* reads.pendingRun(task.uuid)).resume, null)
+      assert.strictEqual(Option.getOrThrow(yield* store.pendingRun(task.uuid)).resume, null)
       yield* commit(task.uuid, "Interrupted")
-      const found = Option.getOrThrow(yield* reads.get(task.uuid))
+      const found = Option.getOrThrow(yield* store.get(task.uuid))
       assert.strictEqual(found.pendingToolCalls, fromValue([call]))
-      assert.isTrue(Option.isNone(yield* reads.pendingRun(task.uuid)))
+      assert.isTrue(Option.isNone(yield* store.pendingRun(task.uuid)))
       yield* commit(task.uuid, "ToolResultsSubmitted", { runId: task.runId })
-      const run = Option.getOrThrow(yield* reads.pendingRun(task.uuid))
+      const run = Option.getOrThrow(yield* store.pendingRun(task.uuid))
       assert.notStrictEqual(run.runId, task.runId)
       assert.strictEqual(run.userToken, "sealed-again")
       assert.deepStrictEqual(run.resume, {
@@ -42,19 +41,19 @@ export const contract = (it: StoreTests) => {
         results: OpaqueJson.make(`[{"tool_call_id":"c1","output":1}]`)
       })
       yield* commit(task.uuid, "Completed")
-      assert.isTrue(Option.isNone(yield* reads.pendingRun(task.uuid)))
+      assert.isTrue(Option.isNone(yield* store.pendingRun(task.uuid)))
     }))
 
   it.effect("lists newest first, by status and page", () =>
     Effect.gen(function*() {
-      const reads = yield* TaskReads
+      const store = yield* TaskStore
       const { principal } = yield* makeTask()
       const created = yield* Effect.forEach([3, 1, 5, 2, 4], (second) =>
         stored({ principal, createdAt: Timestamp.make(1_764_000_000_000_000 + second) }))
       yield* commit(created[2]!.uuid, "Completed")
       const list = (filter: object) =>
         Effect.map(
-          reads.list({ sub: principal.sub, statuses: [], page: 1, perPage: 25, ...filter }),
+          store.list({ sub: principal.sub, statuses: [], page: 1, perPage: 25, ...filter }),
           ({ tasks, total }) => [
             tasks.map(({ createdAt }) =>
               createdAt % 10
@@ -74,7 +73,7 @@ export const contract = (it: StoreTests) => {
 
   it.effect("orders tasks of the same moment by id, with all fields of a summary", () =>
     Effect.gen(function*() {
-      const reads = yield* TaskReads
+      const store = yield* TaskStore
       const { createdAt, principal } = yield* makeTask()
       const created = yield* Effect.replicateEffect(stored({ principal, createdAt }), 4)
       yield* commit(created[0]!.uuid, "Interrupted")
@@ -83,10 +82,10 @@ export const contract = (it: StoreTests) => {
       const newestFirst = created.map(({ uuid }) => uuid).toSorted().toReversed()
       const expected = yield* Effect.forEach(
         newestFirst,
-        (id) => Effect.map(reads.get(id), (found) => Option.getOrThrow(found))
+        (id) => Effect.map(store.get(id), (found) => Option.getOrThrow(found))
       )
       for (const page of [1, 2]) {
-        const { tasks, total } = yield* reads.list({ sub: principal.sub, statuses: [], page, perPage: 2 })
+        const { tasks, total } = yield* store.list({ sub: principal.sub, statuses: [], page, perPage: 2 })
         assert.deepStrictEqual(tasks.map(summarize), expected.slice(2 * (page - 1), 2 * page).map(summarize))
         assert.strictEqual(total, 4)
       }
@@ -94,8 +93,7 @@ export const contract = (it: StoreTests) => {
 
   it.effect("records events, returns heads and notifies subscribers of each change", () =>
     Effect.gen(function*() {
-      const reads = yield* TaskReads
-      const writes = yield* TaskWrites
+      const store = yield* TaskStore
       const changes = yield* Changes
       const task = yield* stored()
       const { sub } = task.principal
@@ -112,14 +110,14 @@ export const contract = (it: StoreTests) => {
       const next = yield* Effect.forkChild(changed)
       yield* commit(task.uuid, "Accepted")
       assert.isUndefined(next.pollUnsafe())
-      const [head, ...others] = yield* reads.heads([task.uuid, TaskId.make(yield* uuid)])
+      const [head, ...others] = yield* store.heads([task.uuid, TaskId.make(yield* uuid)])
       assert.deepStrictEqual([head?.sub, head?.status, head?.revision, others.length], [sub, "interrupted", 3, 0])
-      assert.deepStrictEqual(yield* reads.heads([]), [])
-      yield* writes.cancelInterrupted(sub, yield* now)
+      assert.deepStrictEqual(yield* store.heads([]), [])
+      yield* store.cancelInterrupted(sub, yield* now)
       assert.strictEqual(yield* Fiber.join(next), "enough")
       const events = (after: number, limit: number) =>
         Effect.map(
-          reads.eventsAfter(task.uuid, after, limit),
+          store.eventsAfter(task.uuid, after, limit),
           (found) => found.map(({ revision, status, type }) => `${revision} ${type} ${status}`)
         )
       assert.deepStrictEqual(yield* events(-1, 2), ["0 Created pending", "1 Accepted processing"])
@@ -130,7 +128,7 @@ export const contract = (it: StoreTests) => {
 
   it.effect("finds a user's tasks by what they ask, by id and by metadata", () =>
     Effect.gen(function*() {
-      const reads = yield* TaskReads
+      const store = yield* TaskStore
       const { principal } = yield* makeTask()
       const request = fromValue({ assistant_id: 1, input: [{ type: "text", text: "Refund the order" }] })
       const asked = yield* stored({ principal, request })
@@ -138,11 +136,11 @@ export const contract = (it: StoreTests) => {
       const labeled = yield* stored({ principal, metadata: { project: "Refunds" } })
       const foreign = yield* stored({ request })
       const all = [asked, repeated, labeled, foreign].map(({ uuid }) => uuid)
-      const excerpts = yield* reads.excerpts(principal.sub, all)
+      const excerpts = yield* store.excerpts(principal.sub, all)
       assert.strictEqual(excerpts.get(asked.uuid), "Refund the order")
       assert.isFalse(excerpts.has(labeled.uuid) || excerpts.has(foreign.uuid))
       const search = (text: string) =>
-        Effect.map(reads.search(principal.sub, { ...anything, text }), (uuids) => uuids.toSorted())
+        Effect.map(store.search(principal.sub, { ...anything, text }), (uuids) => uuids.toSorted())
       assert.includeMembers(yield* search("refund"), [asked.uuid, labeled.uuid])
       assert.deepStrictEqual(yield* search("project: ref"), [labeled.uuid])
       assert.deepStrictEqual(yield* search(labeled.uuid.slice(2)), [labeled.uuid])
@@ -152,7 +150,7 @@ export const contract = (it: StoreTests) => {
 
   it.effect("finds a user's tasks by assistant and by when they were created", () =>
     Effect.gen(function*() {
-      const reads = yield* TaskReads
+      const store = yield* TaskStore
       const { principal } = yield* makeTask()
       const at = (second: number) => Timestamp.make(1_764_000_000_000_000 + second * 1_000_000)
       const made = yield* Effect.forEach([[1, 7], [2, 8], [3, 7]] as const, ([second, assistantId]) =>
@@ -161,18 +159,29 @@ export const contract = (it: StoreTests) => {
       const uuids = made.map(({ uuid }) =>
         uuid
       )
+      const numbersOf = (found: ReadonlyArray<TaskId>) => found.map((uuid) => uuids.indexOf(uuid) + 1).toSorted()
+      for (const more of [{}, { metadata: { project: "x" } }, { uuids }, { statuses: ["pending"] as const }]) {
+        const list = (wanted: object) =>
+          Effect.map(
+            store.list({ sub: principal.sub, statuses: [], page: 1, perPage: 25, ...more, ...wanted }),
+            ({ tasks, total }) => {
+              assert.strictEqual(total, tasks.length)
+              return numbersOf(tasks.map(({ uuid }) => uuid))
+            }
+          )
+        assert.deepStrictEqual(yield* list({ assistantId: 7 }), [1, 3])
+        assert.deepStrictEqual(yield* list({ from: at(2) }), [2, 3])
+        assert.deepStrictEqual(yield* list({ from: at(2), to: at(3) }), [2])
+        assert.deepStrictEqual(yield* list({ assistantId: 7, to: at(3) }), [1])
+        assert.deepStrictEqual(yield* list({ assistantId: 9 }), [])
+      }
       const search = (wanted: object) =>
-        Effect.map(
-          reads.search(principal.sub, { ...anything, ...wanted }),
-          (found) => found.map((uuid) => uuids.indexOf(uuid) + 1).toSorted()
-        )
-      assert.deepStrictEqual(yield* search({ assistantId: 7 }), [1, 3])
-      assert.deepStrictEqual(yield* search({ from: at(2) }), [2, 3])
-      assert.deepStrictEqual(yield* search({ from: at(2), to: at(3) }), [2])
-      assert.deepStrictEqual(yield* search({ assistantId: 7, to: at(3), text: "project: x" }), [1])
-      assert.deepStrictEqual(yield* search({ assistantId: 9 }), [])
+        Effect.map(store.search(principal.sub, { ...anything, text: "project: x", ...wanted }), numbersOf)
+      assert.deepStrictEqual(yield* search({ assistantId: 7, to: at(3) }), [1])
+      assert.deepStrictEqual(yield* search({ statuses: ["pending"] }), [1, 2, 3])
+      assert.deepStrictEqual(yield* search({ statuses: ["failed"] }), [])
       assert.deepStrictEqual(
-        [...yield* reads.assistants(principal.sub, [...uuids, foreign.uuid])].map(([, assistant]) => assistant)
+        [...yield* store.assistants(principal.sub, [...uuids, foreign.uuid])].map(([, assistant]) => assistant)
           .toSorted(),
         [7, 7, 8]
       )

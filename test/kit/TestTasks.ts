@@ -17,10 +17,8 @@ import { CoreClient, type Run } from "../../src/services/core/CoreClient.ts"
 import { Settings } from "../../src/services/settings/Settings.ts"
 import { Changes } from "../../src/services/signals/Changes.ts"
 import * as RevocationRepositoryMemory from "../../src/services/store/revocations/RevocationRepositoryMemory.ts"
-import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
+import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import * as TaskStoreMemory from "../../src/services/store/tasks/TaskStoreMemory.ts"
-import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import { WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { Tasks } from "../../src/services/tasks/Tasks.ts"
@@ -46,9 +44,7 @@ export interface CoreScript {
   /** The status with which the webhook target responds. */
   readonly onPost?: (post: Post) => Effect.Effect<number, DeliveryError>
   /** Wrap the store, to inject faults. */
-  readonly withWrites?: (writes: TaskWrites["Service"]) => TaskWrites["Service"]
-  readonly withScans?: (scans: TaskScans["Service"]) => TaskScans["Service"]
-  readonly withReads?: (reads: TaskReads["Service"]) => TaskReads["Service"]
+  readonly withStore?: (store: TaskStore["Service"]) => TaskStore["Service"]
   readonly withWebhooks?: (webhooks: WebhookStore["Service"]) => WebhookStore["Service"]
   readonly layerOwnership?: Layer.Layer<TaskOwnership>
 }
@@ -107,9 +103,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   const layerSettings = Settings.layer({ sweepInterval: script.sweepInterval ?? Duration.minutes(1) })
   const layerStore = Layer.mergeAll(
     Layer.effect(WebhookStore, Effect.map(WebhookStore, script.withWebhooks ?? identity)),
-    Layer.effect(TaskWrites, Effect.map(TaskWrites, script.withWrites ?? identity)),
-    Layer.effect(TaskReads, Effect.map(TaskReads, script.withReads ?? identity)),
-    Layer.effect(TaskScans, Effect.map(TaskScans, script.withScans ?? identity))
+    Layer.effect(TaskStore, Effect.map(TaskStore, script.withStore ?? identity))
   ).pipe(
     Layer.provideMerge(TaskStoreMemory.layer),
     Layer.provideMerge(Changes.layer)
@@ -128,7 +122,7 @@ export const withCore = <A, E>(
   script: CoreScript,
   body: (
     core: Effect.Success<ReturnType<typeof makeTestTasks>>
-  ) => Effect.Effect<A, E, Tasks | TaskActors | Changes | TaskSweeper | TaskWrites>
+  ) => Effect.Effect<A, E, Tasks | TaskActors | Changes | TaskSweeper | TaskStore>
 ) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
 
 export const accepts = () => Effect.void

@@ -10,15 +10,13 @@ import * as TaskView from "../../src/domain/TaskView.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
 import { CallbackFormats } from "../../src/services/Extensions.ts"
 import { Changes } from "../../src/services/signals/Changes.ts"
-import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import { TaskRetention } from "../../src/services/store/tasks/TaskRetention.ts"
-import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
+import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import { type ClaimedDelivery, WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
 import { commit, stored, type StoreTests } from "./StoredTasks.ts"
 import { called, claim, leases, only, record } from "./StoredWebhooks.ts"
 
 const answerOf = Effect.fnUntraced(function*(uuid: TaskId) {
-  const reads = yield* TaskReads
+  const reads = yield* TaskStore
   return toText(TaskView.toJson(Option.getOrThrow(yield* reads.get(uuid))))
 })
 
@@ -34,7 +32,7 @@ export const layerFormats = Layer.succeed(CallbackFormats, {
 export const contract = (it: StoreTests) => {
   it.effect("inserts a delivery with the bytes of a read at that moment when a task is interrupted or ends", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const store = yield* WebhookStore
       const { origin, uuid } = yield* called()
       const text = (turn: string) => OpaqueJson.make(turn)
@@ -45,7 +43,7 @@ export const contract = (it: StoreTests) => {
           turn: turn === null ? null : text(turn)
         })
       const steps: ReadonlyArray<
-        () => Effect.Effect<unknown, StoreUnavailable, TaskWrites | SecureRandom.SecureRandom>
+        () => Effect.Effect<unknown, StoreUnavailable, TaskStore | SecureRandom.SecureRandom>
       > = [
         () => Effect.flatMap(now, (at) => writes.commit(uuid, interrupt("c1", null), at)),
         () => commit(uuid, "ToolResultsSubmitted"),
@@ -96,7 +94,7 @@ export const contract = (it: StoreTests) => {
 
   it.effect("leaves a large body out of the claim and reads it for sending", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const store = yield* WebhookStore
       const { origin, uuid } = yield* called()
       const turn = OpaqueJson.make(JSON.stringify({ output: ["x".repeat(300_000)] }))
@@ -138,7 +136,7 @@ export const contract = (it: StoreTests) => {
 
   it.effect("inserts a delivery for each task of a bulk cancel and wakes the dispatcher", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const webhooksPending = (yield* Changes).webhooks.pending
       const silent = yield* stored()
       yield* webhooksPending.close
@@ -351,8 +349,8 @@ export const contract = (it: StoreTests) => {
 
   it.effect("deletes deliveries with their task, but no task whose delivery is pending", () =>
     Effect.gen(function*() {
-      const retention = yield* TaskRetention
-      const reads = yield* TaskReads
+      const retention = yield* TaskStore
+      const reads = yield* TaskStore
       const store = yield* WebhookStore
       const { origin, uuid } = yield* called()
       yield* commit(uuid, "Completed")

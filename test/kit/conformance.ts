@@ -2,13 +2,13 @@
 import { spawn } from "node:child_process"
 import * as path from "node:path"
 import { text } from "node:stream/consumers"
-import { internalToken } from "./Service.ts"
+import { commandLine, internalToken } from "./Service.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
 
 export const conformance = async (coreUrl: string, coreToken: string) => {
   const tokens = ["--core-token", coreToken, "--event-token", internalToken]
-  const args = ["src/runtime/cli/Cli.ts", "conformance", "core", "--url", coreUrl, ...tokens, "--json"]
+  const args = [commandLine, "conformance", "core", "--url", coreUrl, ...tokens, "--json"]
   const child = spawn(process.execPath, [...args, "--tools-assistant", "1"], {
     cwd: root,
     stdio: ["ignore", "pipe", "inherit"]

@@ -34,23 +34,32 @@ const copyTree = (directory: string) => {
   fs.symlinkSync(path.join(root, "node_modules"), path.join(directory, "node_modules"))
 }
 
-const run = (directory: string, { by: [project, file, title] }: Pick<Mutant, "by">): Result => {
+/** Runs the suites that must find these mutants. */
+const run = (directory: string, chosen: ReadonlyArray<Mutant>): Result => {
   const report = path.join(directory, "mutants.json")
   fs.rmSync(report, { force: true })
-  const args = [
-    "node_modules/vitest/vitest.mjs",
-    "run",
-    "--project",
-    project,
-    "--reporter=json",
-    `--outputFile=${report}`
-  ]
+  const projects = new Set(chosen.map(({ by }) => by[0]))
+  const files = new Set(chosen.map(({ by }) => by[1]))
+  // One without a title wants all tests: an empty alternative.
+  const titles = new Set(chosen.map(({ by }) => by[2] ?? ""))
   const { stderr, stdout } = spawnSync(
     process.execPath,
-    [...args, file, ...(title === undefined ? [] : ["-t", title])],
+    [
+      "node_modules/vitest/vitest.mjs",
+      "run",
+      ...Array.from(projects, (project) => `--project=${project}`),
+      "--reporter=json",
+      `--outputFile=${report}`,
+      "-t",
+      Array.from(titles).join("|"),
+      ...files
+    ],
     {
       cwd: directory,
-      env: { ...process.env, ...(inProcess.has(file) ? { TEST_SERVICE: "none" } : {}) },
+      env: {
+        ...process.env,
+        ...(Array.from(files).every((file) => inProcess.has(file)) ? { TEST_SERVICE: "none" } : {})
+      },
       encoding: "utf8",
       maxBuffer: 1e9
     }
@@ -71,17 +80,21 @@ const run = (directory: string, { by: [project, file, title] }: Pick<Mutant, "by
 
 const tail = (output: string) => output.trimEnd().split("\n").slice(-30).map((line) => `    ${line}`).join("\n")
 
-/** Plants the mutant, runs its suite and restores the file. Returns what is wrong with the mutant or its suite, if anything. */
-const plant = (directory: string, mutant: Mutant): string | undefined => {
+/**
+ * Plants the mutant, runs its suite and restores the file. Returns what is wrong with the mutant or its suite, if anything. A test that
+ * fails anyway, one of `failing`, finds nothing.
+ */
+const plant = (directory: string, mutant: Mutant, failing: ReadonlySet<string>): string | undefined => {
   const file = path.join(directory, mutant.file)
   const text = fs.readFileSync(file, "utf8")
   const places = text.split(mutant.from).length - 1
   if (places !== 1) return `its text occurs ${places} times in ${mutant.file}: update the mutant`
   fs.writeFileSync(file, text.replace(mutant.from, () => mutant.to))
   try {
-    const { failed, output, passed } = run(directory, mutant)
-    if (failed.length > 0) {
-      console.log(`found     ${mutant.name}\n          by ${failed[0]}`)
+    const { failed, output, passed } = run(directory, [mutant])
+    const finder = failed.find((title) => !failing.has(title))
+    if (finder !== undefined) {
+      console.log(`found     ${mutant.name}\n          by ${finder}`)
       return undefined
     }
     return passed > 0
@@ -91,8 +104,6 @@ const plant = (directory: string, mutant: Mutant): string | undefined => {
     fs.writeFileSync(file, text)
   }
 }
-
-const keyOf = ({ by }: Mutant) => by.join(" ")
 
 const directory = fs.mkdtempSync(path.join(tmpdir(), "mutants-"))
 // Postgres may run as another user.
@@ -106,17 +117,13 @@ const report = (subject: string, problem: string) => {
 }
 try {
   copyTree(directory)
-  for (const [key, group] of Map.groupBy(chosen, keyOf)) {
-    // A suite that fails anyway finds nothing.
-    const { failed, output, passed } = run(directory, group[0]!)
-    if (failed.length > 0 || passed === 0) {
-      report(key, `the suite fails without a planted bug: ${failed[0] ?? "no test ran"}\n${tail(output)}`)
-      continue
-    }
-    for (const mutant of group) {
-      const problem = plant(directory, mutant)
-      if (problem !== undefined) report(mutant.name, problem)
-    }
+  const { failed, output, passed } = run(directory, chosen)
+  if (failed.length > 0 || passed === 0) {
+    report("without a planted bug", `${failed.join(", ") || "no test ran"}\n${tail(output)}`)
+  }
+  for (const mutant of chosen) {
+    const problem = plant(directory, mutant, new Set(failed))
+    if (problem !== undefined) report(mutant.name, problem)
   }
 } finally {
   fs.rmSync(directory, { recursive: true, force: true })

@@ -217,7 +217,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       node("canceled together")
     ]
   ],
-  "src/services/store/tasks/TaskScansSql.ts": [
+  "src/services/store/tasks/TaskStoreSql.ts": [
     [
       "a revocation of a user does not end processing tasks whose token has no iat",
       "(t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before)",
@@ -229,35 +229,11 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "WHERE status = 'pending' AND acceptance_deadline_at <=",
       "WHERE status = 'processing' AND acceptance_deadline_at <=",
       store("")
-    ]
-  ],
-  "src/services/store/tasks/ListStatement.ts": [
-    [
-      "a list shows tasks of other users",
-      `rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = $1",`,
-      `rows: "SELECT created_at, uuid, status FROM tasks WHERE ($1::text = '' OR true)",`,
-      node("tasks of their own")
-    ]
-  ],
-  "src/services/store/revocations/RevocationRepositorySql.ts": [
-    [
-      "a lookup of a token without iat finds no revocation of its user",
-      "($3::float8 IS NULL OR to_timestamp($3::float8) < issued_before)",
-      "(to_timestamp($3::float8) < issued_before)",
-      store(withoutIssue)
     ],
     [
-      "a revocation is deleted when its token expires, while tasks of it may run",
-      "count(deleteExpired, [plus(at, Duration.negate(keptAfterExpiry)), limit])",
-      "count(deleteExpired, [at, limit])",
-      store("")
-    ]
-  ],
-  "src/services/store/tasks/TaskRetentionSql.ts": [
-    [
       "retention skips failed tasks",
-      "FROM tasks WHERE completed_at <= ${moment(\"$1\")} AND completed_at",
-      "FROM tasks WHERE status <> 'failed' AND completed_at <= ${moment(\"$1\")} AND completed_at",
+      "FROM tasks WHERE completed_at <= ${moment(\"@before\")} AND completed_at",
+      "FROM tasks WHERE status <> 'failed' AND completed_at <= ${moment(\"@before\")} AND completed_at",
       node("retention")
     ],
     [
@@ -271,6 +247,28 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid",
       "DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid AND false",
       store("deletes tasks")
+    ]
+  ],
+  "src/services/store/tasks/ListStatement.ts": [
+    [
+      "a list shows tasks of other users",
+      `rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = @sub",`,
+      `rows: "SELECT created_at, uuid, status FROM tasks WHERE (@sub::text = '' OR true)",`,
+      node("tasks of their own")
+    ]
+  ],
+  "src/services/store/revocations/RevocationRepositorySql.ts": [
+    [
+      "a lookup of a token without iat finds no revocation of its user",
+      "($3::float8 IS NULL OR to_timestamp($3::float8) < issued_before)",
+      "(to_timestamp($3::float8) < issued_before)",
+      store(withoutIssue)
+    ],
+    [
+      "a revocation is deleted when its token expires, while tasks of it may run",
+      "count(deleteExpired, { before: plus(at, Duration.negate(keptAfterExpiry)), limit })",
+      "count(deleteExpired, { before: at, limit })",
+      store("")
     ]
   ],
   "src/services/store/webhooks/WebhookClaim.ts": [
@@ -356,8 +354,8 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
   ],
   "src/domain/Silence.ts": [
     [
-      "a silent run is handed over at a constant rate",
-      "Math.min(declared * 2 ** handOvers, maxPause)",
+      "a silent run is dispatched at a constant rate",
+      "Math.min(declared * 2 ** redispatches, maxPause)",
       "Math.min(declared, maxPause)",
       unit("services/actors/SilentRuns.test.ts")
     ]
@@ -489,7 +487,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "no webhook on interrupted",
       `isTerminal(status) || status === "interrupted"`,
       "isTerminal(status)",
-      kit("a trigger")
+      kit("signed over its bytes")
     ],
     ["a redirect is a success", "status >= 200 && status < 300", "status >= 200 && status < 400", kit("five attempts")],
     ["a delay of 45 s", `Schedule.duration("60 seconds")`, `Schedule.duration("45 seconds")`, kit("five attempts")],

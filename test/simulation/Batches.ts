@@ -6,8 +6,7 @@ import { Context, Duration, Effect, Exit } from "effect"
 import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
 import * as Batcher from "../../src/services/store/sql/Batcher.ts"
-import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import { type Commit, TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
+import { type Commit, TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import type { World } from "./World.ts"
 
 export interface Request {
@@ -26,8 +25,7 @@ export const make = Effect.fnUntraced(function*(
   world: World,
   plant: (options: CommitOptions) => CommitOptions
 ) {
-  const { dice, reads, recorder } = world
-  const writes = Context.get(world.stores, TaskWrites)
+  const { dice, recorder, store } = world
   const last = new Map<TaskId, number>()
   let requests = 0
 
@@ -57,15 +55,15 @@ export const make = Effect.fnUntraced(function*(
 
   const get = yield* Batcher.make({
     run: (requests: ReadonlyArray<{ readonly uuid: TaskId }>) =>
-      Effect.andThen(execute, Effect.forEach(requests, ({ uuid }) => reads.get(uuid)))
+      Effect.andThen(execute, Effect.forEach(requests, ({ uuid }) => store.get(uuid)))
   })
 
-  const commitOne: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, ...rest) {
+  const commitOne: TaskStore["Service"]["commit"] = Effect.fnUntraced(function*(uuid, ...rest) {
     const request: Request = {
       number: ++requests,
       uuid,
       isPoisoned: world.isRough && dice.chance(0.02),
-      commit: writes.commit(uuid, ...rest)
+      commit: store.commit(uuid, ...rest)
     }
     const exit = yield* Effect.exit(commit(request))
     if (Exit.isFailure(exit)) {
@@ -76,8 +74,5 @@ export const make = Effect.fnUntraced(function*(
     return yield* exit
   })
 
-  return world.stores.pipe(
-    Context.add(TaskWrites, { ...writes, commit: commitOne }),
-    Context.add(TaskReads, { ...reads, get: (uuid) => get({ uuid }) })
-  )
+  return Context.add(world.stores, TaskStore, { ...store, commit: commitOne, get: (uuid) => get({ uuid }) })
 })

@@ -16,7 +16,7 @@ const limits = [1, 5, 20, 29, 30, 31, 60, 120, 200, 200, 200]
 
 /** Acts until the calm phase begins. */
 export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node>) => {
-  const { acknowledged, dice, reads, recorder, scans } = world
+  const { acknowledged, dice, recorder, store } = world
   let tokens = 0
   const newCaller = (): Caller => ({
     principal: { sub: user, tokenId: `jti:${user}-${++tokens}`, issuedAt: null },
@@ -53,7 +53,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
 
   const created = Effect.fnUntraced(function*(uuid: TaskId, seconds: number, startedAt: number, isHooked: boolean) {
     if (acknowledged.has(uuid)) return
-    const task = yield* reads.get(uuid)
+    const task = yield* store.get(uuid)
     if (task._tag === "None") return yield* recorder.violated(`${uuid} was acknowledged and does not exist`)
     const { createdAt } = task.value
     if (createdAt / 1000 < startedAt - 1) yield* recorder.violated(`${uuid} is older than the request that made it`)
@@ -72,22 +72,22 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
       callback_url: dice.chance(0.5) ? "https://target.example/" : null,
       callback_secret: "secret"
     } as const
-    const claim = dice.chance(0.5) ? { key: `key-${dice.between(0, 1e9)}`, fingerprint: "create" } : undefined
+    const key = dice.chance(0.5) ? { value: `key-${dice.between(0, 1e9)}`, fingerprint: "create" } : undefined
     let first: TaskId | undefined
     // A create with a key is retried until it succeeds, and sometimes repeated after that.
     for (let attempts = 0; attempts < 20; attempts++) {
-      const result = yield* ask((tasks) => tasks.create(caller, toCreateTask(body), claim))
+      const result = yield* ask((tasks) => tasks.create(caller, toCreateTask(body), key))
       if (result?._tag === "Success") {
         const { uuid } = result.success
-        yield* say(`creates ${uuid}, for ${seconds} s${claim === undefined ? "" : `, with ${claim.key}`}`)
-        if (first !== undefined && first !== uuid) yield* recorder.violated(`${claim?.key} made ${first} and ${uuid}`)
+        yield* say(`creates ${uuid}, for ${seconds} s${key === undefined ? "" : `, with ${key.value}`}`)
+        if (first !== undefined && first !== uuid) yield* recorder.violated(`${key?.value} made ${first} and ${uuid}`)
         first = uuid
         yield* created(uuid, seconds, startedAt, body.callback_url !== null)
-        if (claim === undefined || dice.chance(0.7)) return
+        if (key === undefined || dice.chance(0.7)) return
       } else if (result !== undefined) {
         yield* say(`may not create: ${result.failure._tag}`)
         return
-      } else if (claim === undefined) return
+      } else if (key === undefined) return
       yield* Effect.sleep("1 second")
     }
   })
@@ -154,8 +154,8 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     for (const node of nodes()) if (node.faultedAt < revokedAt && !node.isFrozen) yield* checkRefused(node, old)
     yield* Effect.sleep(Duration.millis(world.sweepInterval))
     const isCalm = world.calmSince !== undefined && world.calmSince <= (yield* Clock.currentTimeMillis) - 5000
-    for (const { uuid } of isCalm ? yield* scans.revoked(undefined, 1000) : []) {
-      const run = Option.getOrUndefined(yield* reads.pendingRun(uuid))
+    for (const { uuid } of isCalm ? yield* store.revoked(undefined, 1000) : []) {
+      const run = Option.getOrUndefined(yield* store.pendingRun(uuid))
       if (run?.principal.tokenId === old.tokenId) yield* recorder.violated(`${uuid} goes on with a revoked token`)
     }
   })

@@ -7,10 +7,7 @@ import { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import type { MemoryTables } from "../../src/services/store/MemoryTables.ts"
 import type { Admission, RunQueue } from "../../src/services/store/queue/RunQueue.ts"
 import type { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
-import type { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
-import type { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import type { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
-import type { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
+import type { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import type { WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
 import type { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
 import type { CommitOptions } from "./Batches.ts"
@@ -19,10 +16,7 @@ export interface Mutation {
   /** Replaces the token check of the node's requests. */
   readonly check?: TokenRevocations["Service"]["check"]
   readonly revocations?: (store: RevocationRepository["Service"]) => RevocationRepository["Service"]
-  readonly writes?: (writes: TaskWrites["Service"]) => TaskWrites["Service"]
-  readonly reads?: (reads: TaskReads["Service"]) => TaskReads["Service"]
-  readonly scans?: (scans: TaskScans["Service"]) => TaskScans["Service"]
-  readonly stops?: (stops: StopOutbox["Service"]) => StopOutbox["Service"]
+  readonly store?: (store: TaskStore["Service"]) => TaskStore["Service"]
   readonly queue?: (queue: RunQueue["Service"], tables: MemoryTables["Service"]) => RunQueue["Service"]
   readonly webhooks?: (store: WebhookStore["Service"]) => WebhookStore["Service"]
   readonly batches?: (options: CommitOptions) => CommitOptions
@@ -30,9 +24,10 @@ export interface Mutation {
 }
 
 const withoutStops = (forgotten: string): Mutation => ({
-  stops: (outbox) => ({
+  store: (outbox) => ({
     ...outbox,
-    claim: (...call) => Effect.map(outbox.claim(...call), (stops) => stops.filter(({ reason }) => reason !== forgotten))
+    claimStops: (...call) =>
+      Effect.map(outbox.claimStops(...call), (stops) => stops.filter(({ reason }) => reason !== forgotten))
   })
 })
 
@@ -65,19 +60,16 @@ const countsChangesOnly = (): Mutation => {
   const changedAt = new Map<TaskId, Timestamp | null>()
   const without = (head: TaskHead): TaskHead => ({ ...head, lastEventAt: changedAt.get(head.uuid) ?? head.lastEventAt })
   return {
-    writes: (writes) => ({
-      ...writes,
+    store: (store) => ({
+      ...store,
       commit: (...call) =>
-        Effect.map(writes.commit(...call), (outcome) => {
+        Effect.map(store.commit(...call), (outcome) => {
           if (outcome._tag === "Applied") changedAt.set(outcome.head.uuid, outcome.head.lastEventAt)
           return outcome._tag === "NoEffect" ? { ...outcome, head: without(outcome.head) } : outcome
         }),
       claimSilent: (runs) =>
-        Effect.flatMap(now, (at) => writes.claimSilent(runs.map((run) => ({ ...run, lastEventAt: at }))))
-    }),
-    scans: (scans) => ({
-      ...scans,
-      running: (...page) => Effect.map(scans.running(...page), (heads) => heads.map(without))
+        Effect.flatMap(now, (at) => store.claimSilent(runs.map((run) => ({ ...run, lastEventAt: at })))),
+      running: (...page) => Effect.map(store.running(...page), (heads) => heads.map(without))
     })
   }
 }
@@ -142,25 +134,25 @@ export const mutations = {
         })
     })
   },
-  "a run that the core has lost is never handed over again": {
-    writes: (writes) => ({ ...writes, claimSilent: () => Effect.succeed([]) })
+  "a run that the core has lost is never dispatched again": {
+    store: (writes) => ({ ...writes, claimSilent: () => Effect.succeed([]) })
   },
   "a sign of life that does not count": countsChangesOnly(),
   "a missing fence: events of earlier runs are applied": {
-    writes: (writes) => ({
+    store: (writes) => ({
       ...writes,
       commit: (uuid, event, at, _fence, ...rest) => writes.commit(uuid, event, at, undefined, ...rest)
     })
   },
   "an acceptance that is not recorded with the first event": {
-    writes: (writes) => ({
+    store: (writes) => ({
       ...writes,
       commit: (uuid, event, at, fence, ...rest) =>
         writes.commit(uuid, event, at, fence && { ...fence, recordsAcceptance: false }, ...rest)
     })
   },
   "a skipped sweep: tasks that lost their actor are never found": {
-    scans: (scans) => ({
+    store: (scans) => ({
       ...scans,
       running: () => Effect.succeed([]),
       dueWithin: () => Effect.succeed([]),
@@ -168,7 +160,7 @@ export const mutations = {
     })
   },
   "a gained shard whose tasks are not loaded": {
-    scans: (scans) => ({
+    store: (scans) => ({
       ...scans,
       running: (after, limit, shards) => shards === undefined ? scans.running(after, limit) : Effect.succeed([])
     })
@@ -179,25 +171,25 @@ export const mutations = {
   "a doubled wake: a task is dispatched a second time": { actors: doubledWake },
   "a resume that is never dispatched after a notification": { actors: unheardResume },
   "time limits that are one second too long": {
-    writes: (writes) => ({
+    store: (writes) => ({
       ...writes,
       create: (task, ...rest) => writes.create({ ...task, deadline: plus(task.deadline, Duration.seconds(1)) }, ...rest)
     })
   },
   "an active-task limit that is off by one": {
-    writes: (writes) => ({
+    store: (writes) => ({
       ...writes,
       create: (task, maxActive, ...rest) => writes.create(task, maxActive + 1, ...rest)
     })
   },
   "an idempotency key that is not stored": {
-    writes: (writes) => ({
+    store: (writes) => ({
       ...writes,
       create: (task, maxActive, _claim, entry) => writes.create(task, maxActive, undefined, entry)
     })
   },
   "a resume without the core's state": {
-    reads: (reads) => ({
+    store: (reads) => ({
       ...reads,
       pendingRun: (uuid) =>
         Effect.map(
@@ -207,7 +199,7 @@ export const mutations = {
     })
   },
   "a partial turn that is lost when a time limit ends the task": {
-    reads: (reads) => ({
+    store: (reads) => ({
       ...reads,
       get: (uuid) =>
         Effect.map(
@@ -217,7 +209,7 @@ export const mutations = {
     })
   },
   "a wrong error message for a task that was not accepted": {
-    writes: (writes) => ({
+    store: (writes) => ({
       ...writes,
       commit: (uuid, event, ...rest) =>
         writes.commit(
@@ -228,7 +220,7 @@ export const mutations = {
     })
   },
   "an acceptance deadline of 25 s": {
-    writes: (writes) => ({
+    store: (writes) => ({
       ...writes,
       create: (task, ...rest) =>
         writes.create(
@@ -241,7 +233,7 @@ export const mutations = {
     })
   },
   "webhooks that are owed and never stored": {
-    writes: (writes) => ({
+    store: (writes) => ({
       ...writes,
       create: (task, ...rest) => writes.create({ ...task, callbackUrl: null }, ...rest)
     })
@@ -261,7 +253,7 @@ export const mutations = {
     })
   },
   "a revocation that ends no task": {
-    scans: (scans) => ({ ...scans, revoked: () => Effect.succeed([]) })
+    store: (scans) => ({ ...scans, revoked: () => Effect.succeed([]) })
   },
   "an answer for the wrong request of a batch": {
     batches: (options) => ({

@@ -17,11 +17,7 @@ import { Settings } from "../../src/services/settings/Settings.ts"
 import { Changes } from "../../src/services/signals/Changes.ts"
 import { RunQueue } from "../../src/services/store/queue/RunQueue.ts"
 import { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
-import { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
-import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import { TaskRetention } from "../../src/services/store/tasks/TaskRetention.ts"
-import { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
-import { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
+import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import { WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { Tasks } from "../../src/services/tasks/Tasks.ts"
@@ -182,7 +178,7 @@ export const start = Effect.fnUntraced(function*(
   }
 
   const afterLostReply = (method: string, args: ReadonlyArray<unknown>) => {
-    const [taskId, event] = args as Parameters<TaskWrites["Service"]["commit"]>
+    const [taskId, event] = args as Parameters<TaskStore["Service"]["commit"]>
     return method === "commit" && event._tag === "ToolResultsSubmitted" ? core.resumeReplyLost(taskId) : Effect.void
   }
 
@@ -202,11 +198,7 @@ export const start = Effect.fnUntraced(function*(
     mutate: (service: Service) => Service = identity
   ) => Layer.succeed(key, withFaults(mutate(Context.get(stores, key))))
   const store = Layer.mergeAll(
-    withMutation(TaskWrites, mutation.writes),
-    withMutation(TaskReads, mutation.reads),
-    withMutation(TaskScans, mutation.scans),
-    withMutation(TaskRetention),
-    withMutation(StopOutbox, mutation.stops),
+    withMutation(TaskStore, mutation.store),
     withMutation(RunQueue, (queue) => inOrder(world, mutation.queue?.(queue, world.tables) ?? queue)),
     withMutation(WebhookStore, mutation.webhooks),
     withMutation(RevocationRepository, mutation.revocations),

@@ -34,10 +34,10 @@ const delivered = new Set<string>(["interrupted", "completed", "failed", "cancel
  * Checks the webhook invariant: a task with a callback URL has one delivery for each interrupt and for its end, each of which is
  * received, or was tried five times; at most five POSTs of a delivery, all with the same bytes; no delivery stays pending.
  */
-export const check = Effect.fnUntraced(function*({ acknowledged, posts, reads, recorder, webhooks }: World) {
+export const check = Effect.fnUntraced(function*({ acknowledged, posts, recorder, store, webhooks }: World) {
   for (const { isHooked, uuid } of acknowledged.values()) {
     const deliveries = yield* webhooks.ofTask(uuid)
-    const events = yield* reads.eventsAfter(uuid, -1, 1000)
+    const events = yield* store.eventsAfter(uuid, -1, 1000)
     const expected = isHooked ? events.filter(({ status, type }) => delivered.has(status) && type !== "Created") : []
     if (deliveries.length !== expected.length) {
       yield* recorder.violated(`${uuid} has ${deliveries.length} deliveries instead of ${expected.length}`)

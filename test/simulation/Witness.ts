@@ -67,7 +67,7 @@ const eventsOfCore = new Set(["Progressed", "Interrupted", "Completed", "Failed"
 export const checkRead = Effect.fnUntraced(function*(world: World, task: Task, askedAt: number) {
   yield* checkTurn(world, task, askedAt)
   if (!isTerminal(task.status) || task.completedAt === null) return
-  const events = yield* world.reads.eventsAfter(task.uuid, -1, 1000)
+  const events = yield* world.store.eventsAfter(task.uuid, -1, 1000)
   const cause = events.at(-1)?.type
   if (cause === undefined || cause === "Created") return
   if (eventsOfCore.has(events[1]?.type ?? "") && !seenOf(world, task.uuid).hasUnmarkedEvents) {

@@ -15,12 +15,8 @@ import { MemoryTables } from "../../src/services/store/MemoryTables.ts"
 import type { RunQueue } from "../../src/services/store/queue/RunQueue.ts"
 import type { RevocationRepository } from "../../src/services/store/revocations/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../src/services/store/revocations/RevocationRepositoryMemory.ts"
-import type { StopOutbox } from "../../src/services/store/tasks/StopOutbox.ts"
-import { TaskReads } from "../../src/services/store/tasks/TaskReads.ts"
-import type { TaskRetention } from "../../src/services/store/tasks/TaskRetention.ts"
-import { TaskScans } from "../../src/services/store/tasks/TaskScans.ts"
+import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import * as TaskStoreMemory from "../../src/services/store/tasks/TaskStoreMemory.ts"
-import type { TaskWrites } from "../../src/services/store/tasks/TaskWrites.ts"
 import { WebhookStore } from "../../src/services/store/webhooks/WebhookStore.ts"
 import { Dice } from "./Dice.ts"
 import { Recorder } from "./Recorder.ts"
@@ -48,11 +44,7 @@ export interface Acknowledged {
 }
 
 export type Stores =
-  | TaskWrites
-  | TaskReads
-  | TaskScans
-  | TaskRetention
-  | StopOutbox
+  | TaskStore
   | RunQueue
   | WebhookStore
   | RevocationRepository
@@ -65,8 +57,7 @@ export interface World {
   readonly sweepInterval: number
   /** Every store itself, without the faults of the nodes. */
   readonly stores: Context.Context<Stores>
-  readonly reads: TaskReads["Service"]
-  readonly scans: TaskScans["Service"]
+  readonly store: TaskStore["Service"]
   readonly webhooks: WebhookStore["Service"]
   readonly tables: MemoryTables["Service"]
   /** The bodies that the target received, by `webhook-id`. */
@@ -128,8 +119,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     scope,
     sweepInterval: dice.pick(sweepIntervals),
     stores: context,
-    reads: Context.get(context, TaskReads),
-    scans: Context.get(context, TaskScans),
+    store: Context.get(context, TaskStore),
     webhooks: Context.get(context, WebhookStore),
     tables: Context.get(context, MemoryTables),
     posts: new Map(),
@@ -175,12 +165,12 @@ const latestEnd = ({ calmSince, sweepInterval }: World, dueAt: number) => {
     : Math.max(dueAt, calmSince) + latenessAfterFault + sweepInterval
 }
 
-export const liveTasks = ({ scans }: World) =>
-  scans.dueWithin(Timestamp.make(0), Timestamp.make(Number.MAX_SAFE_INTEGER), undefined, 1_000_000)
+export const liveTasks = ({ store }: World) =>
+  store.dueWithin(Timestamp.make(0), Timestamp.make(Number.MAX_SAFE_INTEGER), undefined, 1_000_000)
 
 /** Checks the invariants of the store, which have to hold whatever the nodes do. */
 export const checkStore = Effect.fnUntraced(function*(world: World) {
-  const { acknowledged, reads, recorder } = world
+  const { acknowledged, recorder, store } = world
   const present = inMillis(yield* now)
   const live = yield* liveTasks(world)
   for (const [user, heads] of Map.groupBy(live, ({ sub }) => sub)) {
@@ -190,7 +180,7 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
   yield* checkLost(world, live, present)
   yield* checkQueue(world, live, present)
   for (const { createdAt, limit, uuid } of acknowledged.values()) {
-    const task = Option.getOrUndefined(yield* reads.get(uuid))
+    const task = Option.getOrUndefined(yield* store.get(uuid))
     if (task === undefined) {
       yield* recorder.violated(`${uuid} was acknowledged and does not exist`)
       continue
@@ -217,10 +207,10 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
 const checkLost = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
   const { calmFrom, calmSince, lost, recorder, silence, sweepInterval } = world
   if (silence === undefined || calmSince === undefined) return
-  for (const { handOvers, runId, status, uuid } of live) {
+  for (const { redispatches, runId, status, uuid } of live) {
     const lostAt = status === "processing" ? lost.get(runId) : undefined
     if (lostAt === undefined) continue
-    const silentFor = present - Math.max(lostAt, calmFrom, calmSince) - pauseAfter(silence, handOvers ?? 0) * 1000
+    const silentFor = present - Math.max(lostAt, calmFrom, calmSince) - pauseAfter(silence, redispatches ?? 0) * 1000
     if (silentFor > 2 * sweepInterval + latenessAfterFault + dispatchTime) {
       yield* recorder.violated(`${uuid} is processing, the core has lost run ${runId}, and nobody hands it over again`)
     }
@@ -280,8 +270,8 @@ const checkOffered = Effect.fnUntraced(function*(world: World, live: ReadonlyArr
 })
 
 /** Each revision occurs once, and nothing follows the only terminal event. */
-const checkHistory = Effect.fnUntraced(function*({ reads, recorder }: World, uuid: TaskId) {
-  const events = yield* reads.eventsAfter(uuid, -1, 1000)
+const checkHistory = Effect.fnUntraced(function*({ recorder, store }: World, uuid: TaskId) {
+  const events = yield* store.eventsAfter(uuid, -1, 1000)
   const broken = events.findIndex(({ revision }, index) => revision !== index)
   if (broken !== -1) yield* recorder.violated(`${uuid} skips revision ${broken}`)
   const end = events.findIndex(({ status }) => isTerminal(status))

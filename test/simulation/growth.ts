@@ -9,7 +9,7 @@ import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { list } from "../docs/markdown.ts"
 
 /** Settings of `Cluster.ts` and `App.ts` that cost database work; a test compares them with the source. */
-export const cluster = {
+const cluster = {
   connections: 2,
   /** Intervals in seconds: polls for other nodes, renewals of locks (two statements each), node reports, pings. */
   poll: 0.25,

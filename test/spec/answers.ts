@@ -153,7 +153,7 @@ const coreAnswers = (gateway: Gateway) => {
   }
 
   it("a core that answers anything else but 2xx fails the task at the first attempt", async () => {
-    for (const status of [302, 400, 401, 403, 404, 409, 410, 422]) {
+    for (const status of [302, 400, 403, 410]) {
       gateway.service.answerRuns(status)
       const token = await gateway.user()
       const { uuid } = (await gateway.create(token)).body

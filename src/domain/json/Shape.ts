@@ -152,7 +152,7 @@ const ofAst = (ast: SchemaAST.AST): Shape => {
     case "Objects": {
       const [index] = ast.indexSignatures
       const fields = ast.propertySignatures.map(({ name, type }) => [String(name), ofAst(type)] as const)
-      // Of an object that has fields and any others, the fields are wanted.
+      // In an object with fields and any others, the fields are wanted.
       return index === undefined || fields.length > 0 ? object(Object.fromEntries(fields)) : record(ofAst(index.type))
     }
     case "Arrays": {

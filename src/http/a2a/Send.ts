@@ -11,8 +11,7 @@ import { ownFieldsOf } from "../../domain/TaskRequest.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { readCalls, toToolResults } from "../../domain/ToolCall.ts"
 import { Contexts } from "../../services/a2a/Contexts.ts"
-import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
-import type { IdempotencyClaim } from "../../services/store/tasks/TaskWrites.ts"
+import { type RequestKey, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { bytesOf, maxFiles } from "../facades/Base64Files.ts"
 import * as Continued from "../facades/Continued.ts"
@@ -82,7 +81,7 @@ const makeInputOf = Effect.gen(function*() {
 
 const makeCreate = Effect.gen(function*() {
   const tasks = yield* Tasks
-  const reads = yield* TaskReads
+  const reads = yield* TaskStore
   const contexts = yield* Contexts
   const models = yield* Models.make
   const { timeLimit } = yield* FacadeSettings
@@ -95,15 +94,15 @@ const makeCreate = Effect.gen(function*() {
   })
 
   /** The task that the same message made before. Its files are not uploaded again, and its context may have grown. */
-  const madeBefore = Effect.fnUntraced(function*({ principal }: Caller, claim: IdempotencyClaim) {
-    const found = Option.getOrUndefined(yield* reads.claimed(principal.sub, claim.key, yield* now))
-    if (found === undefined || found.fingerprint === claim.fingerprint) return found?.taskId
+  const madeBefore = Effect.fnUntraced(function*({ principal }: Caller, key: RequestKey) {
+    const found = Option.getOrUndefined(yield* reads.usedKey(principal.sub, key.value, yield* now))
+    if (found === undefined || found.fingerprint === key.fingerprint) return found?.taskId
     return yield* new IdempotencyKeyReused({})
   })
 
-  return Effect.fnUntraced(function*({ caller, model, params: { message }, runsTools }: Sent, claim: IdempotencyClaim) {
+  return Effect.fnUntraced(function*({ caller, model, params: { message }, runsTools }: Sent, key: RequestKey) {
     const entry = { contextId: message.contextId || null, messageId: message.messageId.slice(0, 255) }
-    const made = yield* madeBefore(caller, claim)
+    const made = yield* madeBefore(caller, key)
     if (made !== undefined) {
       // The node may have died between the two.
       yield* contexts.add({ uuid: made, ...entry })
@@ -125,7 +124,7 @@ const makeCreate = Effect.gen(function*() {
     const task = { ...ownFieldsOf({}), assistantId, maxExecutionTime: timeLimit, ...request }
     const { uuid } = yield* Effect.uninterruptible(
       Effect.tap(
-        tasks.create(caller, task, claim),
+        tasks.create(caller, task, key),
         ({ uuid }) => contexts.add({ uuid, ...entry })
       )
     )
@@ -137,7 +136,7 @@ const makeAnswer = Effect.gen(function*() {
   const tasks = yield* Tasks
   const contexts = yield* Contexts
 
-  return Effect.fnUntraced(function*({ caller, params: { message } }: Sent, taskId: string, claim: IdempotencyClaim) {
+  return Effect.fnUntraced(function*({ caller, params: { message } }: Sent, taskId: string, key: RequestKey) {
     const task = yield* tasks.getOutline(caller.principal, taskId)
     const contextId = (yield* contexts.find(task.uuid, task.revision)).contextId ?? task.uuid
     if (message.contextId && message.contextId !== contextId) {
@@ -161,7 +160,7 @@ const makeAnswer = Effect.gen(function*() {
     }
     const answer = results ??
       (isText && call !== undefined ? [{ tool_call_id: call.id, output: text as Writable }] : [])
-    yield* tasks.submitToolResults(caller, task, toToolResults(answer as Parameters<typeof toToolResults>[0]), claim)
+    yield* tasks.submitToolResults(caller, task, toToolResults(answer as Parameters<typeof toToolResults>[0]), key)
     return task.uuid
   })
 })
@@ -174,8 +173,8 @@ export const make = Effect.gen(function*() {
 
   return Effect.fnUntraced(function*(sent: Sent) {
     const { message, source } = sent.params
-    const key = yield* Effect.orDie(digest.digestHex(Digest.sha256, OpaqueJson.encode(message.messageId)))
-    const claim = { key: `a2a:${key}`, fingerprint: yield* fingerprintOf(digest, `A2A ${sent.model}`, source) }
-    return yield* message.taskId ? answer(sent, message.taskId, claim) : create(sent, claim)
+    const id = yield* Effect.orDie(digest.digestHex(Digest.sha256, OpaqueJson.encode(message.messageId)))
+    const key = { value: `a2a:${id}`, fingerprint: yield* fingerprintOf(digest, `A2A ${sent.model}`, source) }
+    return yield* message.taskId ? answer(sent, message.taskId, key) : create(sent, key)
   })
 })

@@ -14,8 +14,7 @@ import * as TurnParts from "../../domain/TurnParts.ts"
 import { isQueued } from "../../domain/WaitingOn.ts"
 import { Contexts, type Listed } from "../../services/a2a/Contexts.ts"
 import { AssistantBackend, storageBaseOrNone } from "../../services/files/AssistantBackend.ts"
-import type { TaskOutline } from "../../services/store/tasks/TaskReads.ts"
-import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { type TaskOutline, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { type Client, type TurnOf, Turns } from "../../services/tasks/Turns.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
 import type { Message, Part, View } from "./Dialects.ts"
@@ -119,7 +118,7 @@ const messageOf = (task: TaskOutline, maxBytes: number) =>
 
 /** The message that made a task. */
 const makeRequested = Effect.map(
-  TaskReads,
+  TaskStore,
   (reads) =>
     Effect.fnUntraced(function*({ uuid }: TaskOutline, messageId: string | null) {
       const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))

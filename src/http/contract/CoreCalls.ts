@@ -57,7 +57,7 @@ const retryAfterHeader = {
 /** 429 and 503 with `Retry-After`. */
 const noRoom =
   "The core has no room and took nothing. The task waits in the queue, however long, and this is no failure: its 30 s count from the "
-  + "next hand-over. The service sends no run before `Retry-After` has passed or one of its runs at this core has ended."
+  + "next dispatch. The service sends no run before `Retry-After` has passed or one of its runs at this core has ended."
 
 const retried = {
   description:
@@ -70,7 +70,7 @@ const startRun: Node = {
   summary: "POST {CORE_URL}/runs: start a run",
   description:
     "Sent with `Authorization: Bearer CORE_TOKEN`. **The answer does not accept the run: the first event does**, which the core sends to "
-    + "`events_url` (`processing` or a later one) within 30 s of the hand-over (`ACCEPTANCE_TIMEOUT`); otherwise the task fails. A resumed run has "
+    + "`events_url` (`processing` or a later one) within 30 s of the dispatch (`ACCEPTANCE_TIMEOUT`); otherwise the task fails. A resumed run has "
     + "only the time limit of its task. Idempotent by `run_id`: a core that has the run answers 2xx and goes on. The service "
     + "repeats a start after a lost answer, after a restart of its own, and after a declared silence. A call times out after 10 s.",
   tags: ["core"],

@@ -25,10 +25,7 @@ export const errorCodes = {
   run_superseded: [409, "The run is not the task's current one, or the task has ended: the core stops."],
   precondition_failed: [412, "The object has another version than `If-Match` names."],
   payload_too_large: [413, "The body is larger than this operation takes."],
-  unsupported_media_type: [
-    415,
-    "The body has a `Content-Encoding`, or a content type that this operation does not read."
-  ],
+  unsupported_media_type: [415, "The body has a `Content-Encoding`: send it plain."],
   expectation_failed: [417, "Nothing but `100-continue` can be expected."],
   validation_failed: [422, "The request is not valid: `errors` names every invalid field."],
   file_refused: [422, "The file is too large or of a format that is not accepted."],

@@ -157,7 +157,7 @@ const errors: Readonly<Record<string, string>> = {
   404: "There is no such task.",
   408: "The request body did not arrive in time.",
   413: `The JSON body is larger than ${Limits.jsonBodyBytes} bytes.`,
-  415: "The body has a `Content-Encoding`, or a content type that this operation does not read.",
+  415: "The body has a `Content-Encoding`: send it plain.",
   422: "The request is not valid; `errors` names every invalid field by its dotted path. A JSON body may have up to "
     + `${Limits.jsonDepth} levels.`,
   502: "The assistant backend did not respond as expected.",

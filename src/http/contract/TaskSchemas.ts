@@ -59,10 +59,10 @@ export const WaitingOnView = Schema.Struct({
   until: Moment.annotateKey({ description: "Deadline; the task fails when it passes." }),
   silent_since: Schema.NullOr(Moment).annotate({
     description:
-      "The last sign of life, while the core reports nothing of the run and it was handed over again; otherwise null."
+      "The last sign of life, while the core reports nothing of the run and it was dispatched again; otherwise null."
   }),
   hand_overs: Schema.NullOr(Count).annotate({
-    description: "With `silent_since`, how often the run was handed over again since then; otherwise null."
+    description: "With `silent_since`, how often the run was dispatched again since then; otherwise null."
   })
 }).annotate({
   identifier: "WaitingOn",
@@ -270,9 +270,8 @@ export const ReportedView = Schema.Struct({
 const RefusedEventView = Schema.Struct({
   message: Schema.String.annotate({ description: "The problem in words." }),
   code: Schema.String.annotate({ description: "A stable word for the problem." }),
-  status: Schema.Union([Status, Schema.Int]).annotate({
-    description:
-      "With the code `run_superseded` the status of the task: stop the run. Else the status that the answer would have had alone."
+  status: Schema.Int.annotate({
+    description: "The status that the answer would have had alone: after 409 stop the run."
   })
 }).annotate({ identifier: "RefusedEvent", description: "Why an event was refused." })
 

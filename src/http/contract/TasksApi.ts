@@ -109,14 +109,14 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       ),
       query(
         "assistant_id",
-        "Only tasks of this assistant, of the caller's newest 10,000 tasks, at most 1,000.",
+        "Only tasks of this assistant.",
         integer(1, Number.MAX_SAFE_INTEGER, undefined)
       ),
-      query("from", "Only tasks created at this moment or later, at most 1,000.", {
+      query("from", "Only tasks created at this moment or later.", {
         type: "string",
         format: "date-time"
       }),
-      query("to", "Only tasks created before this moment, at most 1,000.", { type: "string", format: "date-time" }),
+      query("to", "Only tasks created before this moment.", { type: "string", format: "date-time" }),
       include(
         "`metadata` adds the metadata of each task, `excerpt` the beginning of its request, `waiting_on` the party that has to act "
           + "next, and `assistant` the `assistant_id`.",

@@ -7,7 +7,7 @@ import * as Limits from "../../domain/Limits.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
 import * as RunRequests from "../../services/core/RunRequests.ts"
-import type { TaskOutline } from "../../services/store/tasks/TaskReads.ts"
+import type { TaskOutline } from "../../services/store/tasks/TaskStore.ts"
 import { Turns } from "../../services/tasks/Turns.ts"
 
 /** Bytes of the messages of a turn. */

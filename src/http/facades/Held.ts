@@ -4,6 +4,7 @@ import { HttpServerResponse } from "effect/http"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { type Client, Turns } from "../../services/tasks/Turns.ts"
+import { endWhen } from "../../services/timing/StreamEnds.ts"
 import { CurrentToken } from "../handlers/CurrentToken.ts"
 
 /** Bytes that are sent together: nothing else comes between them. */
@@ -55,9 +56,8 @@ export const makeOpen = Effect.map(
       const { ended } = yield* CurrentToken
       const bytes = frames.pipe(
         Stream.merge(keepAlive(idle), { haltStrategy: "left" }),
-        Stream.flatten(),
-        Stream.interruptWhen(ended)
+        Stream.flatten()
       )
-      return HttpServerResponse.stream(sent.send(client, bytes), options)
+      return HttpServerResponse.stream(sent.send(client, endWhen(bytes, ended)), options)
     })
 )

@@ -58,7 +58,7 @@ export const layer = Group.layer(Effect.gen(function*() {
 
   type Batched = Extract<Bodies.CoreEvents, { readonly events: unknown }>["events"][number]
 
-  /** What became of an event of several: the body of the answer that it would have got alone. */
+  /** What became of an event of several: the body of the answer that it would have got alone, with the status of a refusal. */
   const reportBatched = Effect.fnUntraced(
     function*({ found, outcome }: Batched) {
       if (Result.isSuccess(outcome)) return yield* tasks.report(outcome.success)
@@ -69,7 +69,7 @@ export const layer = Group.layer(Effect.gen(function*() {
     Effect.catchTags({
       StoreUnavailable: ({ message }) => Effect.succeed({ message, code: "service_unavailable", status: 503 }),
       TaskNotFound: ({ message }) => Effect.succeed({ message, code: "task_not_found", status: 404 }),
-      RunSuperseded: ({ message, status }) => Effect.succeed({ message, code: "run_superseded", status })
+      RunSuperseded: ({ message }) => Effect.succeed({ message, code: "run_superseded", status: 409 })
     })
   )
 

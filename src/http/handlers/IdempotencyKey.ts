@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Limits from "../../domain/Limits.ts"
 import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
-import type { IdempotencyClaim } from "../../services/store/tasks/TaskWrites.ts"
+import type { RequestKey } from "../../services/store/tasks/TaskStore.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
 
 const header = "Idempotency-Key"
@@ -18,19 +18,19 @@ export const isGiven = ({ headers }: HttpServerRequest.HttpServerRequest) => hea
 /** Method and path. RPC calls use those of the equivalent REST operation. */
 export const operationOf = ({ method, url }: HttpServerRequest.HttpServerRequest) => `${method} ${url.split("?", 1)[0]}`
 
-/** A claim of a valid `key`. */
-export const claimOf = (key: string, fingerprint: string): Effect.Effect<IdempotencyClaim, ValidationFailed> =>
-  visibleAscii.test(key)
-    ? Effect.succeed({ key, fingerprint })
+/** The key of a request, from a valid `value`. */
+export const keyOf = (value: string, fingerprint: string): Effect.Effect<RequestKey, ValidationFailed> =>
+  visibleAscii.test(value)
+    ? Effect.succeed({ value, fingerprint })
     : Effect.fail(invalid(header, `Expected 1 to ${Limits.idempotencyKeyLength} visible ASCII characters`))
 
-/** The claim of a request, or undefined without an `Idempotency-Key`. */
-export const claimOfRequest = (
+/** The key of a request, or undefined without an `Idempotency-Key`. */
+export const keyOfRequest = (
   { headers }: HttpServerRequest.HttpServerRequest,
   fingerprint: string | undefined
-): Effect.Effect<IdempotencyClaim | undefined, ValidationFailed> => {
-  const key = headers[header.toLowerCase()]
-  return key === undefined || fingerprint === undefined ? Effect.undefined : claimOf(key, fingerprint)
+): Effect.Effect<RequestKey | undefined, ValidationFailed> => {
+  const value = headers[header.toLowerCase()]
+  return value === undefined || fingerprint === undefined ? Effect.undefined : keyOf(value, fingerprint)
 }
 
 /** Marks the response as a repetition of the first request's response. */

@@ -8,7 +8,7 @@ import type { TaskId } from "../../domain/Task.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
 import type { Handed } from "../../services/live/LivePeers.ts"
 import { LiveTexts } from "../../services/live/LiveTexts.ts"
-import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { WrongTokens } from "../../services/tokens/WrongTokens.ts"
 import { Follow, type Line, Reports } from "../contract/LiveProtocol.ts"
@@ -55,7 +55,7 @@ interface LiveStream {
 
 const makeStreams = Effect.gen(function*() {
   const texts = yield* LiveTexts
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const ownership = yield* TaskOwnership
   const streams = new Map<string, LiveStream>()
 
@@ -81,7 +81,7 @@ const makeStreams = Effect.gen(function*() {
 
       const follow = Effect.fnUntraced(function*(uuid: TaskId) {
         yield* unfollow(uuid)
-        const [head] = ownership.isMine(uuid) && followed.size < maxTasks ? yield* reads.heads([uuid]) : []
+        const [head] = ownership.isMine(uuid) && followed.size < maxTasks ? yield* store.heads([uuid]) : []
         if (head === undefined || !streams.has(id)) return yield* giveUp(uuid)
         // Another call may have followed it meanwhile.
         yield* unfollow(uuid)

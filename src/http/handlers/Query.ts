@@ -6,7 +6,7 @@ import * as Metadata from "../../domain/Metadata.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { parse, type Timestamp } from "../../domain/Timestamp.ts"
 import type { TaskLink } from "../../services/Extensions.ts"
-import type { TaskSearched } from "../../services/store/tasks/TaskReads.ts"
+import type { Chosen } from "../../services/store/tasks/TaskStore.ts"
 import type { ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "./body/BodyErrors.ts"
 
@@ -18,14 +18,15 @@ type Selection = NonNullable<TaskLink["selection"]>
 
 const listIncludes = ["metadata", "excerpt", "waiting_on", "assistant"] as const
 
-export interface ListQuery {
+export interface ListQuery extends Chosen {
   readonly statuses: ReadonlyArray<TaskStatus>
   readonly page: number
   readonly perPage: number
   /** Pairs that a task must have. */
   readonly metadata: Metadata.Metadata | null
   readonly included: ReadonlySet<typeof listIncludes[number]>
-  readonly searched: TaskSearched
+  /** The text of a search. */
+  readonly text: string | null
   /** Parameters of extensions that select tasks. */
   readonly selections: ReadonlyArray<{ readonly selection: Selection; readonly value: string }>
 }
@@ -108,10 +109,9 @@ const oneOf = <A>(
 
 const aMoment = "Expected a moment in ISO 8601 with its offset"
 
-const searchedOf = (query: Query, errors: Errors): TaskSearched => {
+const chosenOf = (query: Query, errors: Errors): Chosen => {
   const momentOf = (name: string): Timestamp | null => oneOf(query, name, errors, aMoment, parse)
   return {
-    text: textOf(query, errors),
     assistantId: oneOf(
       query,
       "assistant_id",
@@ -174,11 +174,12 @@ export const decodeListQuery = (
   const { page, perPage } = pageOf(query, errors)
   const metadata = metadataOf(query, errors)
   const included = includedOf(query, listIncludes, errors)
-  const searched = searchedOf(query, errors)
+  const chosen = chosenOf(query, errors)
+  const text = textOf(query, errors)
   const selections = selectionsOf(query, links, errors)
   if (Object.keys(errors).length > 0) return Result.fail(validationFailed(errors))
   const statuses = [...new Set(given.filter(isStatus))]
-  return Result.succeed({ statuses, page, perPage, metadata, included, searched, selections })
+  return Result.succeed({ statuses, page, perPage, metadata, included, ...chosen, text, selections })
 }
 
 /** The tasks of a user that all selections have in common; null without a selection. */

@@ -13,11 +13,12 @@ import { TaskLinks } from "../../services/Extensions.ts"
 import { Memory } from "../../services/limits/Memory.ts"
 import { type Form, LiveReading, type Place } from "../../services/live/LiveReading.ts"
 import { RunQueue } from "../../services/store/queue/RunQueue.ts"
-import { type RecordedEvent, type TaskOutline, TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { type RecordedEvent, type TaskOutline, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
 import { type Client, makeClient, slicesOf, Turns } from "../../services/tasks/Turns.ts"
+import { endWhen } from "../../services/timing/StreamEnds.ts"
 import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
@@ -32,20 +33,20 @@ const { asInvalidRequest, refuseOutage } = RpcRequests
 
 const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 
-type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "handOvers" | "queueRevision">
+type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "redispatches" | "queueRevision">
 
 /**
- * One tag per version of a task; with `waiting_on` also one per acceptance deadline, hand-over and place in the queue, which change
+ * One tag per version of a task; with `waiting_on` also one per acceptance deadline, dispatch and place in the queue, which change
  * without a revision.
  */
 const etagOf = (
-  { acceptanceDeadline, handOvers, queueRevision, revision }: Version,
+  { acceptanceDeadline, redispatches, queueRevision, revision }: Version,
   includesWaitingOn: boolean,
   position?: number
 ) => {
   if (!includesWaitingOn) return `"${revision}"`
   const place = position === undefined ? "" : `-${position}`
-  return `"${revision}-${acceptanceDeadline ?? 0}-${handOvers ?? 0}-${queueRevision}${place}"`
+  return `"${revision}-${acceptanceDeadline ?? 0}-${redispatches ?? 0}-${queueRevision}${place}"`
 }
 
 /** The tags without the places in the queue. */
@@ -120,7 +121,7 @@ const makeRender = <A>(
   render: (task: Task, extras: { readonly [field: string]: Writable }, request: string | undefined) => A
 ) =>
   Effect.map(
-    Effect.all([TaskReads, TaskRequests, makeWaiting]),
+    Effect.all([TaskStore, TaskRequests, makeWaiting]),
     ([reads, requests, waitingOf]) =>
       Effect.fnUntraced(function*(
         task: Task,
@@ -242,7 +243,7 @@ export const make = Effect.gen(function*() {
           Stream.encodeText
         )
       // A stream must not outlive the token that opened it.
-      const text = Stream.interruptWhen(bytes, ended)
+      const text = endWhen(bytes, ended)
       return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : text, {
         contentType: "text/event-stream",
         headers: { "cache-control": "no-store", "x-accel-buffering": "no" }

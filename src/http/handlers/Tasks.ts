@@ -8,8 +8,7 @@ import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
-import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
-import type { IdempotencyClaim } from "../../services/store/tasks/TaskWrites.ts"
+import { type RequestKey, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
@@ -61,19 +60,18 @@ const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) => 
 
 /** Returns a function that reads a page of a user's tasks. */
 const makeList = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const waitingOf = yield* TaskReading.makeWaiting
-  return Effect.fnUntraced(function*(sub: string, { included, searched, selections, ...wanted }: ListQuery) {
-    const chosen = yield* selected(sub, selections)
-    const isSearch = Object.values(searched).some((value) => value !== null)
-    const matching = isSearch ? yield* reads.search(sub, searched) : null
-    const uuids = chosen === null ? matching : chosen.filter((uuid) => matching?.includes(uuid) ?? true)
-    const found = yield* reads.list({ sub, ...wanted, uuids })
+  return Effect.fnUntraced(function*(sub: string, { included, selections, text, ...wanted }: ListQuery) {
+    const linked = yield* selected(sub, selections)
+    const matching = text === null ? null : yield* store.search(sub, { ...wanted, text })
+    const uuids = linked === null ? matching : linked.filter((uuid) => matching?.includes(uuid) ?? true)
+    const found = yield* store.list({ sub, ...wanted, uuids })
     const listed = found.tasks.map(({ uuid }) => uuid)
-    const metadata = included.has("metadata") ? yield* reads.metadata(sub, listed) : undefined
-    const excerpts = included.has("excerpt") ? yield* reads.excerpts(sub, listed) : undefined
-    const assistants = included.has("assistant") ? yield* reads.assistants(sub, listed) : undefined
-    const waiting = included.has("waiting_on") ? yield* waitingOf(yield* reads.heads(listed)) : undefined
+    const metadata = included.has("metadata") ? yield* store.metadata(sub, listed) : undefined
+    const excerpts = included.has("excerpt") ? yield* store.excerpts(sub, listed) : undefined
+    const assistants = included.has("assistant") ? yield* store.assistants(sub, listed) : undefined
+    const waiting = included.has("waiting_on") ? yield* waitingOf(yield* store.heads(listed)) : undefined
     return OpaqueJson.fromValue(TaskView.paginate(found.tasks, found.total, wanted, (uuid) => ({
       ...(metadata === undefined ? {} : TaskView.describeMetadata(metadata.get(uuid))),
       ...(excerpts === undefined ? {} : { excerpt: excerpts.get(uuid) ?? null }),
@@ -93,10 +91,10 @@ interface Call<E, R> {
   readonly isInternal: boolean
   /** Who cancels, if not the user. */
   readonly actor?: string
-  /** Reads the body, and claims the idempotency key if there is one. */
+  /** Reads the body, and the idempotency key if there is one. */
   readonly receive: <A>(
     kind: BodyKind<A>
-  ) => Effect.Effect<{ readonly body: A; readonly claim: IdempotencyClaim | undefined }, E, R>
+  ) => Effect.Effect<{ readonly body: A; readonly key: RequestKey | undefined }, E, R>
 }
 
 /** The operations that change tasks. 403 and 404 have precedence over what is wrong with a body. */
@@ -106,28 +104,28 @@ const makeOperations = Effect.gen(function*() {
   return {
     create: Effect.fnUntraced(function*<E, R>({ caller, isInternal, receive }: Call<E, R>) {
       const by = yield* caller
-      const { body, claim } = yield* receive(isInternal ? Bodies.internalCreateTask : Bodies.createTask)
-      return created(yield* tasks.create(by, body, claim))
+      const { body, key } = yield* receive(isInternal ? Bodies.internalCreateTask : Bodies.createTask)
+      return created(yield* tasks.create(by, body, key))
     }),
     rerun: Effect.fnUntraced(function*<E, R>({ caller, isInternal, receive, uuid }: Call<E, R>) {
       const by = yield* caller
       const task = yield* tasks.getHead(by.principal, uuid)
-      const { body, claim } = yield* receive(isInternal ? Bodies.internalRerunTask : Bodies.rerunTask)
-      return created(yield* requests.rerun(by, task, body, claim))
+      const { body, key } = yield* receive(isInternal ? Bodies.internalRerunTask : Bodies.rerunTask)
+      return created(yield* requests.rerun(by, task, body, key))
     }),
     submitToolResults: Effect.fnUntraced(function*<E, R>({ caller, receive, uuid }: Call<E, R>) {
       const by = yield* caller
       // The turn may be large, and a body may take minutes to arrive: the task is read after it.
       yield* tasks.getHead(by.principal, uuid)
-      const { body, claim } = yield* receive(Bodies.toolResults)
+      const { body, key } = yield* receive(Bodies.toolResults)
       const task = yield* tasks.getOutline(by.principal, uuid)
-      const { isReplay } = yield* tasks.submitToolResults(by, task, body, claim)
+      const { isReplay } = yield* tasks.submitToolResults(by, task, body, key)
       return { isReplay, view: { uuid: task.uuid, status: "processing" as const } }
     }),
     cancel: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: Call<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
-      const { body, claim } = yield* receive(Bodies.cancel)
-      const { isReplay } = yield* tasks.cancel(task, body.reason, claim, actor)
+      const { body, key } = yield* receive(Bodies.cancel)
+      const { isReplay } = yield* tasks.cancel(task, body.reason, key, actor)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
     withdraw: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: Call<E, R>) {
@@ -138,8 +136,8 @@ const makeOperations = Effect.gen(function*() {
     }),
     stop: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
-      const { body, claim } = yield* receive(Bodies.cancel)
-      const { isReplay } = yield* tasks.stop(task, body.reason ?? Failure.withdrawn, claim)
+      const { body, key } = yield* receive(Bodies.cancel)
+      const { isReplay } = yield* tasks.stop(task, body.reason ?? Failure.withdrawn, key)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
     delete: Effect.fnUntraced(function*<E, R>({ principal, uuid }: Pick<Call<E, R>, "principal" | "uuid">) {
@@ -268,16 +266,16 @@ const layerChanges = TaskChanges.toLayer(
   Effect.gen(function*() {
     const operations = yield* makeOperations
     const tokens = { verifier: yield* TokenVerifier, revocations: yield* TokenRevocations }
-    const claimOf = yield* RpcRequests.makeClaim
+    const keyOf = yield* RpcRequests.makeKeyOf
 
-    /** `path` is that of REST's operation, so that a key claims the same there and here. */
+    /** `path` is that of REST's operation, so that a key is the same there and here. */
     const call = (path: string, { body = {}, idempotency_key, uuid = "", ...user }: Payload) => ({
       principal: Effect.succeed(RpcRequests.reader(user.sub)),
       caller: Effect.suspend(() => RpcRequests.caller(tokens, user)),
       uuid,
       isInternal: true,
       receive: <A>(kind: BodyKind<A>) =>
-        Effect.all({ body: decode(kind, body), claim: claimOf(idempotency_key, path, bytesOf(body)) })
+        Effect.all({ body: decode(kind, body), key: keyOf(idempotency_key, path, bytesOf(body)) })
     })
     const one = (operation: string, payload: Payload) => call(`/api/tasks/${payload.uuid}/${operation}`, payload)
     const answer = <A, E, R>(operation: Effect.Effect<{ readonly view: A }, E, R>) =>

@@ -12,7 +12,7 @@ import { readCalls } from "../../domain/ToolCall.ts"
 import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
 import { TaskAnswers } from "../../services/mcp/TaskAnswers.ts"
 import { Settings } from "../../services/settings/Settings.ts"
-import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { Turns } from "../../services/tasks/Turns.ts"
 import { HomeLinks } from "../Home.ts"
@@ -48,12 +48,12 @@ type Method = (caller: Caller, message: Message) => Effect.Effect<Result, Errors
 
 /** The calls of an interrupted task that are yet to be answered, and their forms. */
 const makeQuestions = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const legs = yield* FacadeLegs
   const answers = yield* TaskAnswers
 
   const formsOf = Effect.fnUntraced(function*({ uuid }: Task) {
-    const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
+    const stored = Option.getOrUndefined(yield* store.storedRequest(uuid))
     const tools = stored && (yield* StoredRequest.read(stored.request)).client_tools
     return Questions.formsOf(tools instanceof RawJson ? readValid(tools.bytes) : tools)
   })
@@ -89,7 +89,7 @@ const makeSubmit = Effect.gen(function*() {
 
 /** Tasks as the extension has them. */
 const makeViews = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const { retention } = yield* Settings
   const { publicUrl } = yield* McpSettings
   const pathOf = (yield* HomeLinks).find(({ taskPath }) => taskPath !== undefined)?.taskPath
@@ -98,7 +98,7 @@ const makeViews = Effect.gen(function*() {
   const queued = yield* makeQueued
 
   const baseOf = Effect.fnUntraced(function*(task: Task) {
-    const [last] = yield* reads.eventsAfter(task.uuid, task.revision - 1, 1)
+    const [last] = yield* store.eventsAfter(task.uuid, task.revision - 1, 1)
     return {
       taskId: task.uuid,
       status: statuses[task.status],

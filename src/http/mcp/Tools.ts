@@ -11,7 +11,7 @@ import { TaskStatus } from "../../domain/Task.ts"
 import { CreateTaskBody, FileItem, ownFieldsOf, runFieldsOf } from "../../domain/TaskRequest.ts"
 import { paginate } from "../../domain/TaskView.ts"
 import { PassedResult, toToolResults } from "../../domain/ToolCall.ts"
-import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import * as Models from "../facades/Models.ts"
 import { FacadeSettings } from "../facades/Settings.ts"
@@ -194,10 +194,10 @@ const makeRunAssistant = Effect.gen(function*() {
       const { priority } = given
       const operation = `MCP run_assistant ${maxExecutionTime}${Predicate.isNullish(priority) ? "" : ` ${priority}`}`
       const fingerprint = fingerprintOf(digest, operation, OpaqueJson.encode(request))
-      const claim = Predicate.isNullish(key) ? undefined : { key, fingerprint: yield* fingerprint }
+      const requestKey = Predicate.isNullish(key) ? undefined : { value: key, fingerprint: yield* fingerprint }
       const task = { ...ownFieldsOf({ priority }), assistantId, maxExecutionTime, request }
-      const { uuid } = yield* tasks.create(caller, task, claim)
-      return { ...followed(uuid, given.wait_seconds), isRun: true, isBound: claim === undefined }
+      const { uuid } = yield* tasks.create(caller, task, requestKey)
+      return { ...followed(uuid, given.wait_seconds), isRun: true, isBound: requestKey === undefined }
     })
   )
 })
@@ -286,7 +286,7 @@ const listSchema = {
   required: ["tasks", "page", "last_page", "total"]
 }
 
-const makeListTasks = Effect.map(TaskReads, ({ list }) =>
+const makeListTasks = Effect.map(TaskStore, ({ list }) =>
   makeTool(
     ListTasks,
     {

@@ -6,7 +6,7 @@ import { now } from "../../domain/Timestamp.ts"
 import { readCalls } from "../../domain/ToolCall.ts"
 import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
 import { Memory } from "../../services/limits/Memory.ts"
-import { type TaskOutline, TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { type TaskOutline, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import * as Continued from "../facades/Continued.ts"
 import { isActive } from "../facades/Following.ts"
@@ -103,11 +103,11 @@ const makeAnswer = Effect.fnUntraced(function*({ find, load }: Responses) {
   const tasks = yield* Tasks
   const legs = yield* FacadeLegs
 
-  return Effect.fnUntraced(function*({ caller, claim, request }: Creation, id: Ids.LegId, given: Outputs) {
+  return Effect.fnUntraced(function*({ caller, key, request }: Creation, id: Ids.LegId, given: Outputs) {
     const { snapshot, task } = yield* find(caller.principal, id)
     const isPending = snapshot.status === "interrupted"
     // A repeated request is recognized by its key, after it has had its effect.
-    if (!isPending && claim === undefined) {
+    if (!isPending && key === undefined) {
       return yield* invalid(
         "previous_response_id",
         `Response ${Ids.responseId(id)} awaits no tool outputs. Continue the latest response.`
@@ -126,7 +126,7 @@ const makeAnswer = Effect.fnUntraced(function*({ find, load }: Responses) {
     }
     // The others repeat earlier items of the conversation.
     const outputs = given.filter((output) => !isPending || pending.has(output.id))
-    yield* tasks.submitToolResults(caller, task, Conversation.resultsOf(outputs), claim)
+    yield* tasks.submitToolResults(caller, task, Conversation.resultsOf(outputs), key)
     const next = { uuid: id.uuid, leg: id.leg + 1 }
     yield* legs.add({ taskId: next.uuid, leg: next.leg, request: request.kept, createdAt: yield* now, isStored: true })
     return { id: next, snapshot: undefined }
@@ -140,7 +140,7 @@ const makeCreate = Effect.gen(function*() {
   const { timeLimit } = yield* FacadeSettings
 
   return Effect.fnUntraced(
-    function*({ caller, claim, model, request }: Prepare.Prepared, earlier: TaskOutline | undefined) {
+    function*({ caller, key, model, request }: Prepare.Prepared, earlier: TaskOutline | undefined) {
       const { conversation: { history, input }, fields, instructions, kept, options, tools } = request
       const system = instructions === undefined ? [] : [instructions]
       const messages = Conversation.messagesOf(history)
@@ -162,7 +162,7 @@ const makeCreate = Effect.gen(function*() {
         callbackFormat: Webhook.name,
         ...run
       }
-      const { isReplay, uuid } = yield* tasks.create(caller, task, claim)
+      const { isReplay, uuid } = yield* tasks.create(caller, task, key)
       const id = { uuid, leg: 0 }
       const createdAt = yield* now
       yield* legs.add({ taskId: uuid, leg: 0, request: kept, createdAt, isStored: request.isStored })
@@ -178,11 +178,11 @@ const makeCreate = Effect.gen(function*() {
 
 /** Finds the interrupted leg whose pending calls are exactly those that the outputs at the end of the input answer. */
 const makeFindAnswered = Effect.fnUntraced(function*(responses: Responses) {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   return Effect.fnUntraced(function*(caller: Caller, ids: ReadonlyArray<string>) {
     const wanted = new Set(ids)
     const { sub } = caller.principal
-    const { tasks: interrupted } = yield* reads.list({
+    const { tasks: interrupted } = yield* store.list({
       sub,
       statuses: ["interrupted"],
       page: 1,

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { Caller } from "../../domain/Principal.ts"
 import type { InputItem } from "../../domain/TaskRequest.ts"
-import type { IdempotencyClaim } from "../../services/store/tasks/TaskWrites.ts"
+import type { RequestKey } from "../../services/store/tasks/TaskStore.ts"
 import { maxFiles } from "../facades/Base64Files.ts"
 import * as Models from "../facades/Models.ts"
 import type { FacadeModel } from "../facades/Settings.ts"
@@ -16,7 +16,7 @@ import type { CreateResponse } from "./Request.ts"
 export interface Creation {
   readonly caller: Caller
   readonly request: CreateResponse
-  readonly claim: IdempotencyClaim | undefined
+  readonly key: RequestKey | undefined
 }
 
 /** A creation whose files are uploaded. */

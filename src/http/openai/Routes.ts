@@ -112,12 +112,12 @@ const makeHandlers = Effect.gen(function*() {
   /** The scope ends here, because large bodies of others wait for its permits while the answer is held. */
   const submit = Effect.fnUntraced(function*(caller: Caller) {
     const request = yield* HttpServerRequest.HttpServerRequest
-    const { body, claim } = yield* read(createResponse, request)
+    const { body, key } = yield* read(createResponse, request)
     if ("problem" in body) return yield* invalid(body.problem.param, body.problem.message, body.problem.code)
     // Before the request has an effect.
     if (body.isStream || !body.isBackground) yield* changes.checkLimit(caller.principal.sub)
     const { isBackground, isStream } = body
-    return { ...(yield* create({ caller, request: body, claim })), isBackground, isStream }
+    return { ...(yield* create({ caller, request: body, key })), isBackground, isStream }
   }, Effect.scoped)
 
   const post: Handler = Effect.fnUntraced(function*(caller) {

@@ -73,7 +73,7 @@ const makeTaskReads = Effect.gen(function*() {
       const detail = yield* find(uuid, store.task)
       const { revision, uuid: id } = detail.head
       const position = isQueued(detail.head) ? (yield* queue.positions([id])).get(id) : undefined
-      const events = yield* store.reads.eventsAfter(id, Math.max(-1, revision - listedEvents), listedEvents)
+      const events = yield* store.store.eventsAfter(id, Math.max(-1, revision - listedEvents), listedEvents)
       return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all, position)
     }, Effect.catchTags(taskErrors)),
     content: Effect.fnUntraced(function*(uuid: string) {
@@ -83,7 +83,7 @@ const makeTaskReads = Effect.gen(function*() {
           message: "The content is shown only with OPERATOR_CONTENT=on and an internal token."
         })
       }
-      const task = yield* find(uuid, store.reads.get)
+      const task = yield* find(uuid, store.store.get)
       yield* audited({ action: "content", target: task.uuid, sub: task.sub }, Effect.void)
       yield* logged("an operator read the content of a task", { taskId: task.uuid, sub: task.sub })
       // The turn is JSON already, and may be large.
@@ -204,7 +204,7 @@ const makeChanges = Effect.gen(function*() {
     cancel: Effect.fnUntraced(function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
       const task = yield* find(
         uuid,
-        (id) => Effect.map(store.reads.heads([id]), ([head]) => Option.fromUndefinedOr(head))
+        (id) => Effect.map(store.store.heads([id]), ([head]) => Option.fromUndefinedOr(head))
       )
       const { body: { reason } } = yield* read(Bodies.cancel, request)
       const { name } = yield* CurrentOperator

@@ -21,7 +21,7 @@ import type {
   TaskDetail
 } from "../../services/operator/OperatorStore.ts"
 import type { Overview } from "../../services/operator/Overview.ts"
-import type { RecordedEvent } from "../../services/store/tasks/TaskReads.ts"
+import type { RecordedEvent } from "../../services/store/tasks/TaskStore.ts"
 import * as Deliveries from "../handlers/Deliveries.ts"
 import * as TaskReading from "../handlers/TaskReading.ts"
 

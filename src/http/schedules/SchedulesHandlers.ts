@@ -90,8 +90,8 @@ const makeWrites = Effect.gen(function*() {
   return {
     create: Effect.fnUntraced(function*({ request }: Request) {
       const caller = yield* CurrentCaller
-      const { body, claim } = yield* read(Bodies.create, request)
-      const { isReplay, schedule } = yield* schedules.create(caller, body, claim)
+      const { body, key } = yield* read(Bodies.create, request)
+      const { isReplay, schedule } = yield* schedules.create(caller, body, key)
       return IdempotencyKey.markReplay(isReplay)(shown(schedule, 201))
     }, Effect.catchTags({ ...storeErrors, ...saveErrors, ...reused, ScheduleNotFound: failWith(NotFound) })),
     put: Effect.fnUntraced(
@@ -124,8 +124,8 @@ const makeWrites = Effect.gen(function*() {
       function*({ params: { id }, request }: One) {
         const caller = yield* CurrentCaller
         yield* schedules.get(caller.principal, id)
-        const { claim } = yield* read(Bodies.empty, request)
-        const { isReplay, maxExecutionTime, uuid } = yield* schedules.trigger(caller, id, claim)
+        const { key } = yield* read(Bodies.empty, request)
+        const { isReplay, maxExecutionTime, uuid } = yield* schedules.trigger(caller, id, key)
         return json({ uuid, status: "pending", max_execution_time: maxExecutionTime }, {
           status: 201,
           headers: { location: `/api/tasks/${uuid}` }

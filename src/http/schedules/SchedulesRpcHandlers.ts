@@ -88,13 +88,13 @@ const SchedulesChanges = SchedulesRpc.omit(
 const layerChanges = SchedulesChanges.toLayer(Effect.gen(function*() {
   const schedules = yield* Schedules
   const tokens = { verifier: yield* TokenVerifier, revocations: yield* TokenRevocations }
-  const claim = yield* RpcRequests.makeClaim
+  const keyOf = yield* RpcRequests.makeKeyOf
   return SchedulesChanges.of({
     "Schedules.create": Effect.fnUntraced(function*({ idempotency_key, schedule, ...user }) {
       const caller = yield* RpcRequests.caller(tokens, user)
       const draft = yield* decode(Bodies.create, schedule)
       const made = yield* refuseOutage(
-        schedules.create(caller, draft, yield* claim(idempotency_key, "/api/schedules", bytesOf(schedule)))
+        schedules.create(caller, draft, yield* keyOf(idempotency_key, "/api/schedules", bytesOf(schedule)))
       )
       return json(Views.detail(made.schedule))
     }, Effect.catchTags(refusals)),
@@ -117,7 +117,7 @@ const layerChanges = SchedulesChanges.toLayer(Effect.gen(function*() {
     "Schedules.trigger": Effect.fnUntraced(
       function*({ id, idempotency_key, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
-        const key = yield* claim(idempotency_key, `/api/schedules/${id}/trigger`, new Uint8Array())
+        const key = yield* keyOf(idempotency_key, `/api/schedules/${id}/trigger`, new Uint8Array())
         const { maxExecutionTime, uuid } = yield* refuseOutage(schedules.trigger(caller, id, key))
         return { uuid, status: "pending" as const, max_execution_time: maxExecutionTime }
       },

@@ -53,5 +53,6 @@ export interface Backend {
     request: CreateTurn
   ) => Call<TurnLines, Scope.Scope>
   /** Returns the text of a voice recording. */
-  readonly transcribe: (caller: Caller, fileId: string) => Call<string>
+  /** Sends all fields of the file. */
+  readonly transcribe: (caller: Caller, file: { readonly id: string }) => Call<string>
 }

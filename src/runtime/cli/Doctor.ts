@@ -200,7 +200,7 @@ const silentRuns = Effect.fnUntraced(
       ? "the core declares no silence_seconds: a run that it loses stays processing until its task's time limit"
       : Number.isNaN(declared)
       ? "no run was started yet"
-      : `runs that are silent for ${declared} s are handed over again`
+      : `runs that are silent for ${declared} s are dispatched again`
     return { says: [rule, ...problems].join("; "), isWarning: declared === 0 || problems.length > 0 }
   },
   Effect.timeout(timeout),

@@ -16,6 +16,7 @@ type Given = Readonly<Record<string, Option.Option<string | number>>>
 
 const Refusal = Schema.Struct({
   message: Schema.String,
+  code: Schema.optionalKey(Schema.NullOr(Schema.String)),
   errors: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.String)))
 })
 
@@ -41,8 +42,7 @@ export const send = Effect.fnUntraced(function*(
     HttpClient.execute(body === undefined ? request : HttpClientRequest.bodyJsonUnsafe(request, body))
   )
   if (response.status < 300) return response
-  const { errors, message } = yield* broken(HttpClientResponse.schemaBodyJson(Refusal)(response))
-  return yield* errors === undefined ? failed(message) : new CommandFailed({ message, errors })
+  return yield* new CommandFailed(yield* broken(HttpClientResponse.schemaBodyJson(Refusal)(response)))
 })
 
 /** The body of the response. */

@@ -15,7 +15,7 @@ import { CommandFailed, environment, root } from "./Root.ts"
 import * as TaskCommands from "./TaskCommands.ts"
 import * as UploadCommand from "./UploadCommand.ts"
 
-type Failure = Pick<CommandFailed, "errors" | "message">
+type Failure = Pick<CommandFailed, "code" | "errors" | "message">
 
 /** A single error of the service is its message too. */
 const textOf = ({ errors = {}, message }: Failure) => {
@@ -24,14 +24,13 @@ const textOf = ({ errors = {}, message }: Failure) => {
 }
 
 /** A failure of a service in production belongs to its log. */
-const printFailure = Effect.fnUntraced(function*(args: ReadonlyArray<string>, { errors = {}, message }: Failure) {
+const printFailure = Effect.fnUntraced(function*(args: ReadonlyArray<string>, failure: Failure) {
+  const { code, errors, message } = failure
   const mode = yield* Config.String("NODE_ENV").pipe(Effect.orElseSucceed(() => ""))
   if (mode === "production" && args.includes("serve")) {
     return yield* Effect.provide(Effect.logFatal(message), Logger.layer([Logger.consoleJson]))
   }
-  return yield* Console.error(
-    args.includes("--json") ? JSON.stringify({ message, errors }) : textOf({ message, errors })
-  )
+  return yield* Console.error(args.includes("--json") ? JSON.stringify({ message, code, errors }) : textOf(failure))
 })
 
 /** Usage errors have been presented, and the service logs its own failures. */

@@ -3,7 +3,7 @@ import { Config, Console, Effect, Option, Predicate, Redacted, Schema } from "ef
 import { Command, Flag } from "effect/cli"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { ValidationError } from "../../http/client/promise/ApiErrors.ts"
+import { ApiError, ValidationError } from "../../http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
 import * as Setting from "../../services/settings/Setting.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
@@ -56,6 +56,7 @@ export const internalUrl = Effect.gen(function*() {
 /** A failure that is reported to the user without a stack trace. `errors` maps a field to its messages. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {
   message: Schema.String,
+  code: Schema.optionalKey(Schema.NullOr(Schema.String)),
   errors: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.String)))
 }) {}
 
@@ -70,8 +71,12 @@ const messagesOf = (error: unknown): string => {
 }
 
 export const asFailure = (error: unknown) =>
-  error instanceof ValidationError
-    ? new CommandFailed({ message: error.message, errors: error.errors })
+  error instanceof ApiError
+    ? new CommandFailed({
+      message: messagesOf(error),
+      code: error.code,
+      ...(error instanceof ValidationError ? { errors: error.errors } : {})
+    })
     : failed(messagesOf(error))
 
 /** A secret that the service generated into DATA_DIR in development mode, if it has run on this machine. */

@@ -18,7 +18,9 @@ const greetingPattern = /^async-task-service (\d{1,5})\n/
 const maxConnections = 200
 
 /** The address is taken, or is not of this machine. */
-class ClusterPortError extends Schema.TaggedError<ClusterPortError>()("ClusterPortError", { cause: Schema.Defect() }) {}
+export class ClusterPortError extends Schema.TaggedError<ClusterPortError>()("ClusterPortError", {
+  cause: Schema.Defect()
+}) {}
 
 /** Nothing listens on the address of a node, or it broke the connection off. */
 class NodeUnreachable extends Schema.TaggedError<NodeUnreachable>()("NodeUnreachable", { cause: Schema.Defect() }) {}

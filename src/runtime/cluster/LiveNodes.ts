@@ -67,6 +67,8 @@ class Node {
   /** The stream of the texts that are followed here. */
   stream: { readonly id: string; readonly abort: () => void; heardAt: number } | undefined
   readonly tasks = new Set<TaskId>()
+  /** Followed at the node, but by nobody here any more. */
+  readonly unfollowed = new Set<TaskId>()
 
   constructor(cluster: { readonly host: string; readonly port: number }) {
     this.cluster = cluster
@@ -224,6 +226,7 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
       one?.onChange(null)
     }
     node.tasks.clear()
+    node.unfollowed.clear()
     node.shardsAt = -Infinity
   }
 
@@ -240,6 +243,7 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
       // It is followed anew, with the whole text.
       one.node = undefined
       node.tasks.delete(line.task)
+      node.unfollowed.add(line.task)
     }
   }
 
@@ -306,6 +310,7 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
       one.onChange(null)
     }
     const byNode = new Map<Node, Array<TaskId>>()
+    for (const node of nodes.values()) if (node.unfollowed.size > 0 && node.tasks.size > 0) byNode.set(node, [])
     for (const [uuid] of lost) {
       const node = yield* ownerOf(uuid)
       if (node !== undefined) byNode.set(node, [...byNode.get(node) ?? [], uuid])
@@ -320,10 +325,12 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
         followed.get(uuid)!.node = node
         node.tasks.add(uuid)
       }
+      const unfollow = [...node.unfollowed]
+      node.unfollowed.clear()
       const answer = yield* ask(node, "POST", "/internal/live/follow", () => true, {
         stream: stream.id,
         tasks: wanted,
-        unfollow: []
+        unfollow
       })
       if (answer === undefined && node.stream === stream) {
         lose(node)
@@ -334,6 +341,7 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
       if (node.tasks.size > 0 || node.stream === undefined) continue
       const { stream } = node
       node.stream = undefined
+      node.unfollowed.clear()
       stream.abort()
     }
   })
@@ -354,13 +362,8 @@ const make = Effect.fnUntraced(function*(tokens: ReadonlyArray<Redacted.Redacted
         Effect.sync(() => {
           const node = followed.get(uuid)?.node
           followed.delete(uuid)
-          if (node === undefined) return
-          node.tasks.delete(uuid)
-          const { stream } = node
-          if (stream === undefined) return
-          fork(
-            ask(node, "POST", "/internal/live/follow", () => true, { stream: stream.id, tasks: [], unfollow: [uuid] })
-          )
+          // The next check reports it: a call of its own could overtake the one that follows the text.
+          if (node?.tasks.delete(uuid) === true) node.unfollowed.add(uuid)
         })
     ))
 

@@ -10,8 +10,8 @@ const Assignment = Schema.Struct({
   cluster: Schema.Struct({ host: Schema.String, port: Schema.Int }),
   /** The port of this machine at which it alone serves the internal routes, to the other workers. */
   ownPort: Schema.Int,
-  /** Those of all workers, in the order of their numbers. */
-  ports: Schema.Array(Schema.Int)
+  /** Those of all workers, in the order of their numbers. They change when one had to take another. */
+  ports: Schema.mutable(Schema.Array(Schema.Int))
 })
 export type WorkerAssignment = typeof Assignment.Type
 

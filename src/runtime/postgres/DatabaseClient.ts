@@ -1,7 +1,6 @@
 /**
  * The service's SQL client: the driver's connection pool behind an admission gate, which a monitor closes while the database
- * is unavailable. A statement of the service is one round trip, except one with long texts, which has a transaction. Migrations have
- * their own client.
+ * is unavailable. A statement of the service is one round trip. Migrations have their own client.
  */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Stream } from "effect"

@@ -25,6 +25,10 @@ const respond = (act: () => Promise<unknown>) =>
   )
 
 /** A POST with a body of one schema. */
+const isForward = Schema.makeFilter((duration: Duration.Duration) =>
+  Duration.isGreaterThanOrEqualTo(duration, Duration.zero) || "Expected a duration that is not negative"
+)
+
 const post = <A>(
   path: HttpRouter.PathInput,
   body: Schema.Decoder<A>,
@@ -72,12 +76,12 @@ const routesOf = (current: Current, create: () => Promise<PlainTestService>) => 
     HttpRouter.route("POST", "/test/reset", respond(reset)),
     post(
       "/test/clock/advance",
-      Schema.Struct({ duration: Schema.DurationFromString }),
+      Schema.Struct({ duration: Schema.DurationFromString.check(isForward) }),
       ({ duration }) => current.service.advance(duration).then(clock)
     ),
     post(
       "/test/tokens",
-      Schema.Struct({ sub: Schema.String }),
+      Schema.Struct({ sub: Schema.NonEmptyString }),
       ({ sub }) => current.service.token(sub).then((token) => ({ token }))
     ),
     post(

@@ -8,7 +8,7 @@ import { TaskId } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/TaskRequest.ts"
 import { CoreClient, type Run } from "../../services/core/CoreClient.ts"
 import { MemoryTables } from "../../services/store/MemoryTables.ts"
-import { TaskReads } from "../../services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { readTurn, TurnReport } from "../../services/store/TurnReport.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { webhooksSent } from "./webhooksSent.ts"
@@ -120,13 +120,13 @@ const asTurn = (turn: string | JsonObject) => typeof turn === "string" ? turnOf(
 /** Waits for runs. */
 const makeWaits = Effect.gen(function*() {
   const journal = yield* CoreJournal
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
 
   /** Waits until the core has the current run of a task, and returns it. */
   const runOf = Effect.fnUntraced(function*(uuid: string) {
     while (true) {
       const { changed } = journal
-      const [head] = yield* Effect.orDie(reads.heads([TaskId.make(uuid)]))
+      const [head] = yield* Effect.orDie(store.heads([TaskId.make(uuid)]))
       if (head === undefined) return yield* Effect.die(new Error(`There is no task ${uuid}`))
       const run = journal.runs.find(({ runId }) => runId === head.runId)
       if (run !== undefined) return run

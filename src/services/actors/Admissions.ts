@@ -19,7 +19,7 @@ import { TaskActors } from "./TaskActors.ts"
 /** Runs of one statement. */
 const batch = 128
 /**
- * Of the first statement without a limit, doubled with each one: the core may have been busy before this node started, or still be, and
+ * Runs of the first statement without a limit, doubled with each one: the core may have been busy before this node started, or still be, and
  * refuses them.
  */
 const firstBatch = 8
@@ -92,6 +92,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
         return undefined
       case "full":
         size = firstBatch
+        yield* busy.held(yield* now)
         return undefined
     }
   })

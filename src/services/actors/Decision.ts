@@ -84,19 +84,19 @@ export const isQuiet = (
 /** Whether the run has been silent for longer than its core declared, since its last event and since the core's last answer. */
 export const isSilent = ({ answeredAt, head, silence }: Actor, at: Timestamp, from: Timestamp): boolean =>
   typeof silence === "number" &&
-  isQuiet(head, Duration.seconds(pauseAfter(silence, head.handOvers ?? 0)), at, Math.max(answeredAt, from))
+  isQuiet(head, Duration.seconds(pauseAfter(silence, head.redispatches ?? 0)), at, Math.max(answeredAt, from))
 
 /** Whether the core has accepted the run or reported of it, so that a later refusal does not end the task. */
-export const isAccepted = ({ handOvers, resumedAt, status }: TaskHead): boolean =>
-  status === "processing" && (handOvers !== null || resumedAt === null)
+export const isAccepted = ({ redispatches, resumedAt, status }: TaskHead): boolean =>
+  status === "processing" && (redispatches !== null || resumedAt === null)
 
 /** Whether the core has the run, as far as this node knows. */
 export const hasRun = ({ dispatchedRun, head, silence }: Actor): boolean =>
   (head.status === "pending" || head.status === "processing") && head.room !== "waiting" &&
   (isAccepted(head) || (silence !== undefined && dispatchedRun === head.runId))
 
-/** Whether the run, which the core has answered, has reported since it was handed over: nothing has to be dispatched. */
-export const hasReported = ({ head, silence }: Actor): boolean => silence !== undefined && head.handOvers === null
+/** Whether the run, which the core has answered, has reported since it was dispatched: nothing has to be dispatched. */
+export const hasReported = ({ head, silence }: Actor): boolean => silence !== undefined && head.redispatches === null
 
 /** Whether a row is older than another one of its task. */
 const isOlder = (one: TaskHead, other: TaskHead) =>

@@ -17,8 +17,7 @@ import * as Lane from "../limits/Lane.ts"
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { RunQueue } from "../store/queue/RunQueue.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
-import { TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
 import { Secrets } from "../tokens/Secrets.ts"
@@ -71,7 +70,7 @@ interface Dispatching {
   /** Kept between attempts, unless its request is long. */
   run: Run | undefined
   lane: LaneName
-  /** Of the pace with which it began, see `CoreBusy`. */
+  /** The pace with which it began, see `CoreBusy`. */
   readonly token: number | undefined
   /** Whether its first attempt has not ended. */
   isFirst: boolean
@@ -124,8 +123,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
   const ownership = yield* TaskOwnership
   const core = yield* CoreClient
   const revocations = yield* TokenRevocations
-  const reads = yield* TaskReads
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const secrets = yield* Secrets
   const { acceptanceTimeout } = yield* Settings
   const { resolve } = yield* RunRequests.make
@@ -153,7 +151,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
 
   /** Reads the run of a task, and puts its request together. */
   const read = Effect.fnUntraced(function*(head: TaskHead, dispatching: Dispatching) {
-    const found = Option.getOrUndefined(yield* retryForever(reads.pendingRun(head.uuid)))
+    const found = Option.getOrUndefined(yield* retryForever(store.pendingRun(head.uuid)))
     if (found === undefined || found.runId !== head.runId) {
       // No pending run: the task has ended and our head is stale.
       if (actors.get(head.uuid)?.head === head) actors.release(head.uuid)
@@ -173,7 +171,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
   const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
     if (head.status !== "pending" || head.acceptanceDeadline !== null) return true
     const deadline = plus(yield* now, acceptanceTimeout)
-    const present = yield* retryForever(writes.startAcceptance(head.uuid, head.runId, deadline))
+    const present = yield* retryForever(store.startAcceptance(head.uuid, head.runId, deadline))
     if (present === undefined) {
       actors.release(head.uuid)
       return false
@@ -257,7 +255,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
       return start(run, dispatching)
     })
 
-  /** Of a core without room: the run waits in the queue. One that the core may have is retried as after an unknown outcome. */
+  /** The core has no room: the run waits in the queue. One that the core may have is retried as after an unknown outcome. */
   const withoutRoom = (dispatching: Dispatching, error: CoreHasNoRoom) =>
     Effect.flatMap(now, (at) => {
       const told = busy.refused(dispatching.head.runId, dispatching.token, error.retryAfter, at)
@@ -313,7 +311,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
     })
     const attemptWithRoom = Effect.suspend(() => Effect.andThen(lanes[dispatching.lane].entered, attempt))
     const refresh = Effect.flatMap(
-      Effect.suspend(() => retryForever(reads.heads([head.uuid]))),
+      Effect.suspend(() => retryForever(store.heads([head.uuid]))),
       ([present]) => present === undefined ? Effect.sync(() => actors.release(head.uuid)) : actors.wake(present)
     )
     return Effect.catch(

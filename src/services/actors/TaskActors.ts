@@ -23,7 +23,7 @@ import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { maxBatch } from "../store/sql/Batcher.ts"
-import { type QueueEntry, TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { type QueueEntry, TaskStore } from "../store/tasks/TaskStore.ts"
 import * as Lateness from "../telemetry/Lateness.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
@@ -51,8 +51,8 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly endOutage: Effect.Effect<void>
   /** Those of applied rows whose run has been silent for longer than its core declared. */
   readonly silent: (heads: ReadonlyArray<TaskHead>, at: Timestamp) => Effect.Effect<ReadonlyArray<TaskHead>>
-  /** Hands a silent run over again, which this node has claimed. */
-  readonly handOver: (head: TaskHead) => Effect.Effect<void>
+  /** Dispatches a silent run again, which this node has claimed. */
+  readonly redispatch: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
   /**
@@ -78,7 +78,7 @@ const maxExpiring = 2 * maxBatch
 const make = Effect.gen(function*() {
   const ownership = yield* TaskOwnership
   const changes = yield* Changes
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const stops = yield* CoreStops
   const busy = yield* CoreBusy
   const { acceptanceTimeout, stuckAfter, sweepInterval } = yield* Settings
@@ -89,9 +89,9 @@ const make = Effect.gen(function*() {
   const expiries = Lane.make(maxExpiring)
   /** Tasks whose row may be stored already, and which are about to begin. */
   const creating = new Map<TaskId, TaskHead | undefined>()
-  /** Since then this node knows every run of its tasks. */
+  /** This node has known every run of its tasks since this moment. */
   let ownedSince = yield* now
-  /** Since then events could be recorded. */
+  /** Events could be recorded from this moment on. */
   let recordedFrom = ownedSince
 
   const actors = new Map<TaskId, MutableActor>()
@@ -102,7 +102,7 @@ const make = Effect.gen(function*() {
   }
   const clock = yield* Clock.Clock
   yield* Metrics.actors.observe(() => actors.size)
-  yield* Metrics.silentRuns.observe(() => count(({ handOvers }) => handOvers !== null))
+  yield* Metrics.silentRuns.observe(() => count(({ redispatches }) => redispatches !== null))
   yield* Metrics.stuckRuns.observe(() => {
     const at = fromNanos(clock.currentTimeNanosUnsafe())
     return count((head) => isQuiet(head, stuckAfter, at, recordedFrom))
@@ -182,7 +182,7 @@ const make = Effect.gen(function*() {
   }
 
   const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
-    const outcome = yield* writes.commit(head.uuid, event, yield* now, { runId: head.runId })
+    const outcome = yield* store.commit(head.uuid, event, yield* now, { runId: head.runId })
     if (outcome._tag === "Applied") {
       noteLateness(head, event, yield* now)
       yield* stops.wake
@@ -270,7 +270,7 @@ const make = Effect.gen(function*() {
           return actor?.dispatchedRun === runId && !dispatch.isDispatching(runId) && isSilent(actor, at, recordedFrom)
         })
       ),
-    handOver: (head) =>
+    redispatch: (head) =>
       Effect.map(now, (at) => {
         apply(head, at)
         dispatch.start(head, undefined, true, at)

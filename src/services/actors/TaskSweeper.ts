@@ -16,9 +16,7 @@ import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import { RunQueue } from "../store/queue/RunQueue.ts"
 import { visibilityLag } from "../store/revocations/RevocationRepository.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
-import { TaskScans } from "../store/tasks/TaskScans.ts"
-import { TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
@@ -60,7 +58,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
 
 /** Ends tasks that the rows show to be overdue or revoked, whatever node owns them. */
 const makeEnds = Effect.gen(function*() {
-  const scans = yield* TaskScans
+  const store = yield* TaskStore
   const actors = yield* TaskActors
   const { acceptanceTimeout } = yield* Settings
   const floor = ScanFloor.make()
@@ -85,7 +83,7 @@ const makeEnds = Effect.gen(function*() {
   /** A batch that is not full, or of which none could be ended, is the last one. */
   const overdue = Effect.gen(function*() {
     const at = plus(yield* now, Duration.negate(grace))
-    const heads = yield* scans.overdue(at, overdueBatch, yield* floor.from(at))
+    const heads = yield* store.overdue(at, overdueBatch, yield* floor.from(at))
     const ended = yield* endAll(heads, (head) => nextDue(head, acceptanceTimeout)?.event())
     if (heads.length === overdueBatch) return ended.includes(true)
     // The next scan finds what could not be ended.
@@ -95,7 +93,7 @@ const makeEnds = Effect.gen(function*() {
 
   const revoked = (within: Duration.Duration | undefined) =>
     Effect.gen(function*() {
-      const heads = yield* scans.revoked(within, revokedBatch)
+      const heads = yield* store.revoked(within, revokedBatch)
       const ended = yield* endAll(heads, () => TaskEvent.cases.TokenRevoked.make({}))
       return heads.length === revokedBatch && ended.includes(true)
     })
@@ -108,8 +106,7 @@ const makeEnds = Effect.gen(function*() {
 
 /** Visits running tasks of this node: starts the actors that they lack, and hands silent runs over again. */
 const makeWalk = Effect.gen(function*() {
-  const scans = yield* TaskScans
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const core = yield* CoreClient
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
@@ -124,7 +121,7 @@ const makeWalk = Effect.gen(function*() {
 
   /** Starts missing actors for a page of tasks of this node. */
   const startMissing = Effect.fnUntraced(
-    function*(find: typeof scans.running, after: TaskId | undefined, page: number) {
+    function*(find: typeof store.running, after: TaskId | undefined, page: number) {
       const shards = ownership.shards()
       const heads = shards?.length === 0 ? [] : yield* find(after, page, shards)
       yield* Effect.forEach(heads, actors.ensure, { discard: true })
@@ -133,26 +130,26 @@ const makeWalk = Effect.gen(function*() {
     }
   )
 
-  const startAllMissing = Effect.fnUntraced(function*(find: typeof scans.running) {
+  const startAllMissing = Effect.fnUntraced(function*(find: typeof store.running) {
     let { next } = yield* startMissing(find, undefined, startPage)
     while (next !== undefined) ({ next } = yield* startMissing(find, next, startPage))
   })
 
   /** Starts missing actors for deadlines after `from`, until `to`. Returns `to`. */
   const watchDeadlines = (from: Timestamp, to: Timestamp) =>
-    Effect.as(startAllMissing((...page) => scans.dueWithin(from, to, ...page)), to)
+    Effect.as(startAllMissing((...page) => store.dueWithin(from, to, ...page)), to)
 
   const walkAll = Effect.andThen(
-    startAllMissing(scans.running),
+    startAllMissing(store.running),
     Effect.flatMap(now, (at) => watchDeadlines(Timestamp.make(0), plus(at, watchTime(sweepInterval))))
   )
 
-  const handOver = Effect.fnUntraced(function*(silent: ReadonlyArray<TaskHead>) {
-    const claimed = yield* writes.claimSilent(silent)
+  const redispatch = Effect.fnUntraced(function*(silent: ReadonlyArray<TaskHead>) {
+    const claimed = yield* store.claimSilent(silent)
     if (claimed.length === 0) return
-    yield* Effect.forEach(claimed, actors.handOver, { discard: true })
-    Metrics.handOvers.add(claimed.length)
-    yield* Effect.annotateLogs(Effect.logWarning("silent runs are handed over to the core again"), {
+    yield* Effect.forEach(claimed, actors.redispatch, { discard: true })
+    Metrics.redispatches.add(claimed.length)
+    yield* Effect.annotateLogs(Effect.logWarning("silent runs are dispatched to the core again"), {
       runs: claimed.length
     })
   })
@@ -161,13 +158,13 @@ const makeWalk = Effect.gen(function*() {
   const walkPage = Effect.fnUntraced(function*(after: TaskId | undefined) {
     // Before the rows are read: an event that comes later is no silence.
     const at = yield* now
-    const { heads, next } = yield* startMissing(scans.running, after, pageSize)
+    const { heads, next } = yield* startMissing(store.running, after, pageSize)
     // Nobody waits for the connection.
     if (heads.some((head) => isQuiet(head, lookInterval, at))) {
       yield* Effect.forkIn(core.unreachable(lookInterval), scope)
     }
     const silent = yield* actors.silent(heads, at)
-    if (silent.length > 0) yield* handOver(silent)
+    if (silent.length > 0) yield* redispatch(silent)
     return next
   })
 
@@ -176,7 +173,7 @@ const makeWalk = Effect.gen(function*() {
 
 /** Follows what other nodes do to this node's tasks. */
 const makeFollowing = Effect.fnUntraced(function*(walkAll: Effect.Success<typeof makeWalk>["walkAll"]) {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
   const { mayHaveGaps, remote } = yield* Changes
@@ -186,7 +183,7 @@ const makeFollowing = Effect.fnUntraced(function*(walkAll: Effect.Success<typeof
     const changed = yield* Queue.takeBetween(remote, 1, pageSize)
     const mine = [...new Set(changed)].filter(ownership.isMine)
     if (mine.length === 0) return
-    yield* Effect.forEach(yield* retryForever(reads.heads(mine)), actors.ensure, { discard: true })
+    yield* Effect.forEach(yield* retryForever(store.heads(mine)), actors.ensure, { discard: true })
   })
 
   yield* Effect.forkScoped(Effect.forever(followOthers))

@@ -8,7 +8,7 @@ import type { TaskShard } from "../../domain/TaskShard.ts"
 
 export class TaskOwnership extends Context.Service<TaskOwnership, {
   readonly isMine: (id: TaskId) => boolean
-  /** Since when the task is this node's, in milliseconds; infinite if it is not. */
+  /** The moment from which on the task is this node's, in milliseconds; infinite if it is not. */
   readonly ownedSince: (id: TaskId) => number
   /** The shards of this node; undefined in a single process. */
   readonly shards: () => ReadonlyArray<TaskShard> | undefined

@@ -129,7 +129,7 @@ export interface CoreCalls {
 
 /** The calls, and whether they reach the core. */
 interface ReachableCore extends CoreCalls {
-  /** Since when this node cannot reach the core; asks again when the latest answer is older than `maxAge`. */
+  /** The moment from which on this node cannot reach the core; asks again when the latest answer is older than `maxAge`. */
   readonly unreachable: (maxAge: Duration.Duration) => Effect.Effect<CoreReach.Unreachable | undefined>
 }
 

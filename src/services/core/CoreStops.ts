@@ -7,7 +7,7 @@ import { stopDelay } from "../../domain/DispatchRetry.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { Settings } from "../settings/Settings.ts"
 import { PendingWork } from "../store/PendingWork.ts"
-import { type PendingStop, StopOutbox } from "../store/tasks/StopOutbox.ts"
+import { type PendingStop, TaskStore } from "../store/tasks/TaskStore.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
 import * as Worker from "../timing/Worker.ts"
 import { CoreClient } from "./CoreClient.ts"
@@ -32,21 +32,21 @@ export class CoreStops extends Context.Service<CoreStops, {
   static readonly layer = Layer.effect(
     CoreStops,
     Effect.gen(function*() {
-      const outbox = yield* StopOutbox
+      const store = yield* TaskStore
       const core = yield* CoreClient
       const { sweepInterval } = yield* Settings
       const wake = yield* Latch.make()
       const floor = ScanFloor.make()
 
       const postpone = (stop: PendingStop, delay: Duration.Duration) =>
-        Effect.flatMap(now, (at) => outbox.postpone(stop.runId, plus(at, delay)))
+        Effect.flatMap(now, (at) => store.postponeStop(stop.runId, plus(at, delay)))
 
       const deliver = (stop: PendingStop) =>
         core.stop(stop.runId, stop.reason).pipe(
           Effect.matchEffect({
             onSuccess: (isKnown) =>
               Effect.flatMap(now, (at) =>
-                !isKnown && mayStillStart(stop, at) ? postpone(stop, startTime) : outbox.record(stop.runId)),
+                !isKnown && mayStillStart(stop, at) ? postpone(stop, startTime) : store.deleteStop(stop.runId)),
             onFailure: (error) =>
               Effect.logDebug("a stop request failed and will be retried", error).pipe(
                 Effect.andThen(postpone(stop, stopDelay(stop.attempt)))
@@ -57,7 +57,7 @@ export class CoreStops extends Context.Service<CoreStops, {
 
       const deliverDue = Effect.gen(function*() {
         const at = yield* now
-        const stops = yield* outbox.claim(at, lease, batch, yield* floor.from(at))
+        const stops = yield* store.claimStops(at, lease, batch, yield* floor.from(at))
         if (stops.length < batch) yield* floor.raise(at)
         yield* Effect.forEach(stops, deliver, { concurrency: 16, discard: true })
         return stops.length

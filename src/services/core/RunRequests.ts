@@ -4,7 +4,7 @@ import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import * as StoredRequest from "../../domain/StoredRequest.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 
 /** The `RunRequest`, or why there is none. */
 export type Outcome =
@@ -18,7 +18,7 @@ const deleted: Outcome = { _tag: "Deleted" }
 const large: Outcome = { _tag: "Large" }
 const whole = (request: OpaqueJson): Outcome => ({ _tag: "Whole", request })
 
-export const make = Effect.map(TaskReads, (reads) => {
+export const make = Effect.map(TaskStore, (reads) => {
   /** Fields of a request, with those of the one that it repeats; undefined if that was deleted. */
   const read = Effect.fnUntraced(function*(request: OpaqueJson) {
     const own = yield* StoredRequest.read(request)

@@ -47,7 +47,7 @@ export const Format = Schema.Literals(["default", "full", "thin", "cloudevents"]
 export type Format = typeof Format.Type
 
 export const DisabledReason = Schema.Literals([
-  /** By an operator. */
+  /** Disabled by an operator. */
   "manual",
   /** The receiver responded with 410. */
   "gone",

@@ -65,7 +65,7 @@ const soon = "interval '1 minute'"
 export const claim = query(
   Claimed,
   `WITH ${permits}, floors AS (
-    SELECT * FROM unnest($17::text[], $18::float8[]) AS f (id, since)
+    SELECT * FROM unnest(@endpoints::text[], @floors::float8[]) AS f (id, since)
   ), known AS (
     SELECT w.*, coalesce(o.is_proven, w.is_proven) AS proven, o.permits AS known_permits, users.permits AS user_permits,
       users.unproven AS user_unproven, greatest(${moment("f.since")}, ${from}) AS since
@@ -128,11 +128,11 @@ export const claim = query(
   ) AS head LEFT JOIN shown ON true`
 )
 
-export const bindClaim = (request: ClaimRequest, floors: ReadonlyMap<string, Timestamp>) => [
+export const bindClaim = (request: ClaimRequest, floors: ReadonlyMap<string, Timestamp>) => ({
   ...WebhookClaim.bind(request),
-  array([...floors.keys()], text),
-  array([...floors.values()], float8)
-]
+  endpoints: array([...floors.keys()], text),
+  floors: array([...floors.values()], float8)
+})
 
 const ofKey = `d.endpoint_id = $1 AND d.created_at = ${
   moment("$2")

@@ -62,7 +62,7 @@ export type Disabled = Pick<Endpoint, "id" | "url"> & { readonly reason: Disable
 export interface Health {
   readonly disabledReason: DisabledReason | null
   readonly failingSince: Timestamp | null
-  /** Of endpoints that are sent to. */
+  /** The oldest due event of endpoints that are sent to. */
   readonly oldestDue: Timestamp | null
 }
 

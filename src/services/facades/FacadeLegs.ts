@@ -27,9 +27,9 @@ export const FoundLeg = Schema.Struct({
   request: Schema.String,
   /** Null until the leg is frozen. */
   output: Schema.NullOr(Schema.String),
-  /** What the task had used at the end of the leg: null until it is frozen, and when nothing was reported. */
+  /** The task's usage at the end of the leg: null until it is frozen, and when nothing was reported. */
   usage: Schema.NullOr(Schema.fromJsonString(Tokens)),
-  /** What it had used before the requested leg, as far as it was kept. */
+  /** Its usage before the requested leg, as far as it was kept. */
   usageBefore: Schema.NullOr(Schema.fromJsonString(Tokens)),
   createdAt: Timestamp,
   /** The number of the task's current leg. */

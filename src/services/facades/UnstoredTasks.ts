@@ -1,7 +1,7 @@
 /** Deletes tasks of requests with `store: false` an hour after their end. */
 import { Duration, Effect, Layer } from "effect"
 import { now, plus } from "../../domain/Timestamp.ts"
-import { TaskRetention } from "../store/tasks/TaskRetention.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import * as Worker from "../timing/Worker.ts"
 import { FacadeLegs, unstoredFor } from "./FacadeLegs.ts"
@@ -11,7 +11,7 @@ const batch = 200
 export const layer = Layer.effectDiscard(
   Effect.gen(function*() {
     const { unstored } = yield* FacadeLegs
-    const { deleteTask } = yield* TaskRetention
+    const { deleteTask } = yield* TaskStore
     const deleteBatch = Effect.gen(function*() {
       const due = yield* unstored(plus(yield* now, Duration.negate(unstoredFor)), batch)
       yield* Effect.forEach(due, deleteTask, { discard: true })

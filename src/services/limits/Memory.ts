@@ -33,6 +33,9 @@ export const sizes = {
 
 export type Use = keyof typeof sizes
 
+/** Beside the largest text of one user there is room for a body of another one, where the whole budget has it. */
+export const leastOf = ({ perHolder, total }: Size) => Math.min(total, perHolder + Limits.jsonBodyBytes)
+
 /** Tests make them smaller. */
 export const Sizes = Context.Reference<Readonly<Record<Use, Size>>>("async-task-service/services/limits/Memory/Sizes", {
   defaultValue: () => sizes

@@ -9,7 +9,7 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { isTerminal, type TaskHead } from "../../domain/Task.ts"
 import type { TooManyWaiting } from "../../domain/TaskErrors.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { TaskWatch, type WatchedEvent } from "../tasks/TaskWatch.ts"
 import { makeClient, Turns } from "../tasks/Turns.ts"
 import { borderOf, keptUnits, type LiveText, type Part } from "./LiveText.ts"
@@ -72,7 +72,7 @@ const endsPart = ({ status }: WatchedEvent) => isTerminal(status) || status === 
 const make = Effect.gen(function*() {
   const texts = yield* LiveTexts
   const watch = yield* TaskWatch
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const turns = yield* Turns
   const encoded = new WeakMap<LiveText, Encoded>()
 
@@ -154,7 +154,7 @@ const make = Effect.gen(function*() {
 
     /** The beginning that is not kept any more, from the stored turn as far as that has it. */
     const readBeginning = Effect.fnUntraced(function*() {
-      const outline = Option.getOrUndefined(yield* reads.outline(task.uuid))
+      const outline = Option.getOrUndefined(yield* store.outline(task.uuid))
       if (outline !== undefined) yield* texts.settle(text, outline.revision, outline.status)
       const whole = outline === undefined ? undefined : yield* readWhole(client, outline)
       compare()

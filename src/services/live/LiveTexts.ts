@@ -13,7 +13,7 @@ import { monotonicMillisOf } from "../../domain/Timestamp.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { Changes } from "../signals/Changes.ts"
-import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
+import { type TaskOutline, TaskStore } from "../store/tasks/TaskStore.ts"
 import { Turns } from "../tasks/Turns.ts"
 import * as LiveEntries from "./LiveEntries.ts"
 import { type Change, type Handed, Peers, type Taken } from "./LivePeers.ts"
@@ -94,7 +94,7 @@ export class LiveTexts extends Context.Service<LiveTexts, {
 }
 
 const make = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const turns = yield* Turns
   const ownership = yield* TaskOwnership
   const changes = yield* Changes
@@ -111,7 +111,7 @@ const make = Effect.gen(function*() {
   })
 
   const readPart = Effect.fnUntraced(function*(uuid: TaskId) {
-    const outline = Option.getOrUndefined(yield* reads.outline(uuid))
+    const outline = Option.getOrUndefined(yield* store.outline(uuid))
     if (outline === undefined) return undefined
     const part = yield* turns.read(outline, textShape, takePart)
     return { part: part ?? { offset: 0, text: "" }, outline }
@@ -119,7 +119,7 @@ const make = Effect.gen(function*() {
 
   /** The revision at which the current run began after tool results, or -1, and whether it reported a turn since. */
   const currentRun = Effect.fnUntraced(function*({ revision, uuid }: TaskOutline) {
-    const events = yield* reads.eventsAfter(uuid, Math.max(-1, revision - 500), 500)
+    const events = yield* store.eventsAfter(uuid, Math.max(-1, revision - 500), 500)
     const resumed = events.findLastIndex(({ type }) => type === "ToolResultsSubmitted")
     return {
       resumedAt: events[resumed]?.revision ?? -1,

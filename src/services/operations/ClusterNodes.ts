@@ -6,7 +6,7 @@ import * as TaskShard from "../../domain/TaskShard.ts"
 import { monotonicMillis, now, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
-import { TaskScans } from "../store/tasks/TaskScans.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { logFault } from "../timing/Retry.ts"
 
 export const Report = Schema.Struct({
@@ -54,14 +54,14 @@ const searchPatience = Duration.seconds(1)
 
 /** The earliest deadline of this node's live tasks. It is searched for when it is asked for, at most once per interval. */
 const makeNextDeadline = Effect.gen(function*() {
-  const scans = yield* TaskScans
+  const store = yield* TaskStore
   const ownership = yield* TaskOwnership
   const searching = yield* FiberHandle.make<void, never>()
   let found: Timestamp | null = null
   let searchedAt = -Infinity
   const search = Effect.gen(function*() {
     const shards = ownership.shards()
-    found = shards?.length === 0 ? null : yield* scans.nextDeadline(shards)
+    found = shards?.length === 0 ? null : yield* store.nextDeadline(shards)
     searchedAt = yield* monotonicMillis
   }).pipe(Effect.catchCause(logFault("the search for the next deadline failed")))
   return Effect.gen(function*() {

@@ -7,7 +7,7 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { Settings } from "../settings/Settings.ts"
 import { RevocationRepository } from "../store/revocations/RevocationRepository.ts"
-import { TaskRetention } from "../store/tasks/TaskRetention.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import * as ScanFloor from "../timing/ScanFloor.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -20,7 +20,7 @@ const intervalOf = (retention: Duration.Duration, maximum: Duration.Duration) =>
 
 export const layer = Layer.effectDiscard(
   Effect.gen(function*() {
-    const tasks = yield* TaskRetention
+    const store = yield* TaskStore
     const revocations = yield* RevocationRepository
     const { retention } = yield* Settings
 
@@ -38,11 +38,11 @@ export const layer = Layer.effectDiscard(
         return deleted
       })
     }
-    const deleteExpiredKeys = Effect.flatMap(now, fromFloor(tasks.deleteExpiredKeys))
+    const deleteExpiredKeys = Effect.flatMap(now, fromFloor(store.deleteExpiredKeys))
     const deleteExpiredRevocations = Effect.flatMap(now, (at) => revocations.deleteExpired(at, batch))
     const before = Effect.map(now, (at) => plus(at, Duration.negate(retention)))
-    const deleteEnded = Effect.flatMap(before, fromFloor(tasks.deleteEnded))
-    const deleteOrigins = Effect.flatMap(before, (at) => tasks.deleteOrigins(at, batch))
+    const deleteEnded = Effect.flatMap(before, fromFloor(store.deleteEnded))
+    const deleteOrigins = Effect.flatMap(before, (at) => store.deleteOrigins(at, batch))
     yield* Worker.make({
       name: "the deletion of expired rows",
       runOnce: Effect.forEach([deleteExpiredKeys, deleteExpiredRevocations, deleteEnded, deleteOrigins], whileFull),

@@ -8,7 +8,7 @@ import { fromNanos, now, type Timestamp } from "../../domain/Timestamp.ts"
 import { GaugeHooks } from "../Extensions.ts"
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { type QueueState, RunQueue } from "../store/queue/RunQueue.ts"
-import { TaskScans } from "../store/tasks/TaskScans.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -63,7 +63,7 @@ export class TaskCensus extends Context.Service<TaskCensus, {
   static readonly layer = Layer.effect(
     TaskCensus,
     Effect.gen(function*() {
-      const scans = yield* TaskScans
+      const store = yield* TaskStore
       const webhooks = yield* WebhookStore
       const hooks = yield* GaugeHooks
       const queue = yield* RunQueue
@@ -76,7 +76,7 @@ export class TaskCensus extends Context.Service<TaskCensus, {
       const take = Effect.gen(function*() {
         yield* Effect.all(hooks, { discard: true })
         const at = yield* now
-        const { counts, nextDeadline } = yield* scans.liveStats
+        const { counts, nextDeadline } = yield* store.liveStats
         for (const status of activeStatuses) Metrics.liveTasks.set(counts[status], status)
         Metrics.deadlineOverdue.set(secondsSince(nextDeadline, at))
         Metrics.webhookOverdue.set(secondsSince(yield* webhooks.oldestDue(at), at))

@@ -54,7 +54,7 @@ const Line = Schema.Struct({
 })
 export type Line = typeof Line.Type
 
-/** Who acts, and by which way: `api`, `console` or `cli`. */
+/** The actor, and its way: `api`, `console` or `cli`. */
 export interface Actor {
   readonly name: string
   readonly via: string
@@ -109,7 +109,7 @@ const add = query(
 )
 const settle = `UPDATE operator_actions SET outcome = $2::text WHERE id = $1::uuid`
 
-const deleteExpired = deletionQuery("operator_actions", `at < ${moment("$1")}`)
+const deleteExpired = deletionQuery("operator_actions", `at < ${moment("@before")}`)
 
 const Found = Schema.Struct({ ...Line.fields, isEdge: Schema.Boolean })
 
@@ -246,7 +246,7 @@ export const layerRetention = (retention: Duration.Duration) =>
   Layer.effectDiscard(Effect.gen(function*() {
     const { count } = yield* makeQueries
     const deleteOld = Effect.flatMap(now, (at) =>
-      count(deleteExpired, [plus(at, Duration.negate(retention)), deletionBatch]))
+      count(deleteExpired, { before: plus(at, Duration.negate(retention)), limit: deletionBatch }))
     yield* Worker.make({
       name: "the deletion of old lines of the audit",
       runOnce: Effect.repeat(deleteOld, {

@@ -12,7 +12,7 @@ import { parseDeliveryId } from "../../domain/Webhook.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
 import { PendingWork } from "../store/PendingWork.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { TaskRequests } from "../tasks/TaskRequests.ts"
 import { Tasks } from "../tasks/Tasks.ts"
 import { UserTokens } from "../tasks/UserTokens.ts"
@@ -44,7 +44,7 @@ const renewal = Duration.seconds(3)
 /** Unlike a rerun by the user, the new task leaves one slot free, and waits behind tasks of users. */
 const rerunFields = { sparedSlots: 1, priority: 3 }
 
-/** Who cancels, as events of tasks have it. */
+/** The actor of a cancel, as events of tasks have it. */
 const actorOf = ({ id, operator }: Pick<LeasedBulk, "id" | "operator">) => `operator:${operator} bulk:${id}`
 
 /** No `Idempotency-Key` of a client has a space. */
@@ -66,7 +66,7 @@ const selectionOf = ({ selection }: LeasedBulk) => selection as Selection
 
 const makeItems = Effect.gen(function*() {
   const tasks = yield* Tasks
-  const reads = yield* TaskReads
+  const reads = yield* TaskStore
   const changes = yield* Changes
   const { webhooks } = yield* OperatorStore
 
@@ -131,7 +131,7 @@ const make = Effect.gen(function*() {
   const bulks = yield* BulkStore
   const store = yield* OperatorStore
   const tasks = yield* Tasks
-  const reads = yield* TaskReads
+  const reads = yield* TaskStore
   const requests = yield* TaskRequests
   const tokens = yield* UserTokens
   const { maxActiveTasks } = yield* Settings
@@ -204,7 +204,7 @@ const make = Effect.gen(function*() {
     yield* tokens.callerFor(sub, { bulk_id: id }).pipe(
       Effect.flatMap((caller) =>
         requests.rerun(caller, task, { task: rerunFields, request: {} }, {
-          key: keyOf(id, uuid),
+          value: keyOf(id, uuid),
           fingerprint: "",
           keptFor: keyTtl
         })

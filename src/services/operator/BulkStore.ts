@@ -208,19 +208,22 @@ const renew = countQuery(
 
 // In one statement: a rerun that stays behind would keep its user out of all later actions.
 const forgetReruns = "DELETE FROM operator_reruns r USING ended WHERE r.bulk_id = ended.id"
-/** Binds what stands for the user from then on, if that changes. */
+// Only a running action needs its selection, which names the user.
+const ended = "page = NULL, selection = '{}'"
+/** Binds what stands for the user from then on, if that changes. What has left the selection before its turn was skipped. */
 const end = `WITH ended AS (UPDATE operator_bulk SET state = 'done', ended_at = ${
   moment("$3")
-}, page = NULL, sub = coalesce($4::text, sub) WHERE ${owned} RETURNING id) ${forgetReruns}`
+}, ${ended}, sub = coalesce($4::text, sub), skipped = greatest(skipped, matched - done - failed)
+  WHERE ${owned} RETURNING id) ${forgetReruns}`
 const stop = query(
   Bulk,
   `WITH ended AS (
-    UPDATE operator_bulk SET state = 'stopped', ended_at = ${moment("$2")}, page = NULL
+    UPDATE operator_bulk SET state = 'stopped', ended_at = ${moment("$2")}, ${ended}
     WHERE id = $1::uuid AND state = 'running' RETURNING *
   ), forgotten AS (${forgetReruns}) SELECT ${columns} FROM ended`
 )
 
-const deleteOld = deletionQuery("operator_bulk", `ended_at < ${moment("$1")}`)
+const deleteOld = deletionQuery("operator_bulk", `ended_at < ${moment("@before")}`)
 const deleteOldFiles =
   `DELETE FROM operator_erased_files f WHERE NOT EXISTS (SELECT FROM operator_bulk b WHERE b.id = f.bulk_id)`
 
@@ -330,7 +333,8 @@ const make = Effect.gen(function*() {
     hasWaiting: (id) => Effect.map(count(waitingReruns, [id]), (waiting) => waiting > 0),
     end: ({ id, owner }, at, sub) => execute(end, [id, owner, at, sub ?? null]),
     stop: (id, at) => first(stop, [id, at]),
-    deleteOld: (before) => Effect.andThen(count(deleteOld, [before, deletionBatch]), execute(deleteOldFiles, [])),
+    deleteOld: (before) =>
+      Effect.andThen(count(deleteOld, { before, limit: deletionBatch }), execute(deleteOldFiles, [])),
     addFiles: (id, found) => found.length === 0 ? Effect.void : execute(addFiles, [id, textArray(found)]),
     files: (id, limit) => Effect.map(rows(files, [id, limit]), (found) => found.map(({ id }) => id))
   })

@@ -1,15 +1,15 @@
-/** Who or what ended a task, as the actor of its last event says (`TaskChange`). */
+/** The cause of a task's end, as the actor of its last event says (`TaskChange`). */
 import { Effect, Option } from "effect"
 import { isTerminal } from "../../domain/Task.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"
 import type { TaskLink } from "../Extensions.ts"
 import { make as makeQueries, micros, query } from "../store/sql/Queries.ts"
-import { RecordedEvent } from "../store/tasks/TaskReads.ts"
+import { RecordedEvent } from "../store/tasks/TaskStore.ts"
 
 export interface EndedBy {
   /** `user`, `operator`, `rpc`, `core`, or what passed: `time_limit`, `acceptance_timeout`, `revocation`. */
   readonly by: string
-  /** Of an operator, or of the token of a call. */
+  /** The name of an operator, or of the token of a call. */
   readonly name: string | null
   readonly bulkId: string | null
   readonly at: Timestamp

@@ -6,7 +6,7 @@ import { object, raw } from "../../domain/json/Shape.ts"
 import { isTerminal, type TaskHead } from "../../domain/Task.ts"
 import { UserDataOfExtensions } from "../Extensions.ts"
 import { countQuery, make as makeQueries } from "../store/sql/Queries.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import * as UserTables from "../store/UserTables.ts"
 import { Tasks } from "../tasks/Tasks.ts"
 import { Turns } from "../tasks/Turns.ts"
@@ -42,8 +42,13 @@ const deletion = (table: string, isOfUser: string) =>
     ) SELECT count(*)::int AS count FROM erased`
   )
 
+/** Binds the user and the pseudonym, both also as JSON: in filters, such as the text of a search, they are whole values. */
+const pseudonymizeBulk = `UPDATE operator_bulk SET sub = CASE sub WHEN $1::text THEN $2::text ELSE sub END,
+    filter = replace(filter, ':' || $3::text, ':' || $4::text), selection = replace(selection, ':' || $3::text, ':' || $4::text)
+  WHERE id <> $5::uuid AND (sub = $1::text OR strpos(filter, ':' || $3::text) > 0 OR strpos(selection, ':' || $3::text) > 0)`
+
 export const make = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const tasks = yield* Tasks
   const turns = yield* Turns
   const audit = yield* Audit
@@ -54,9 +59,9 @@ export const make = Effect.gen(function*() {
   /** The ids of the backend's files that a task has sent, or got. */
   const filesOf = Effect.fnUntraced(function*({ uuid }: TaskHead) {
     const ids = new Set<string>()
-    const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
+    const stored = Option.getOrUndefined(yield* store.storedRequest(uuid))
     if (stored !== undefined) addFileIds(Reader.readValid(encode(stored.request)), ids)
-    const outline = Option.getOrUndefined(yield* reads.outline(uuid))
+    const outline = Option.getOrUndefined(yield* store.outline(uuid))
     if (outline !== undefined) {
       const output = yield* turns.read(outline, outputShape, (turn, bytes) => {
         const found = turn.field("output")
@@ -76,7 +81,7 @@ export const make = Effect.gen(function*() {
           Effect.catchTags({ TaskHasEnded: () => Effect.void, TaskNotFound: () => Effect.void })
         )
       }
-      const [present] = yield* reads.heads([task.uuid])
+      const [present] = yield* store.heads([task.uuid])
       if (present === undefined) return
       head = present
       isDeleted = yield* tasks.delete(head).pipe(
@@ -102,11 +107,7 @@ export const make = Effect.gen(function*() {
   const pseudonymize = Effect.fnUntraced(function*(sub: string, bulkId: string) {
     const pseudonym = yield* audit.pseudonym(sub)
     yield* execute(`UPDATE operator_actions SET sub = $2::text WHERE sub = $1::text`, [sub, pseudonym])
-    yield* execute(`UPDATE operator_bulk SET sub = $2::text WHERE sub = $1::text AND id <> $3::uuid`, [
-      sub,
-      pseudonym,
-      bulkId
-    ])
+    yield* execute(pseudonymizeBulk, [sub, pseudonym, JSON.stringify(sub), JSON.stringify(pseudonym), bulkId])
     return pseudonym
   })
 

@@ -20,7 +20,7 @@ const series = query(
   GROUP BY 1, 2`
 )
 
-const deleteExpired = deletionQuery("history", `name = ANY($3::text[]) AND minute < ${moment("$1")}`)
+const deleteExpired = deletionQuery("history", `name = ANY(@names::text[]) AND minute < ${moment("@before")}`)
 
 const { float8, text } = PgTypes.OID
 /** Names bound as a list let a condition on the minute use the primary key. */
@@ -40,6 +40,6 @@ export const layer = Layer.effect(
         ])
       },
       series: (from, step, periods) => rows(series, [from, step, periods, names]),
-      deleteExpired: (at, limit) => count(deleteExpired, [at, limit, names])
+      deleteExpired: (at, limit) => count(deleteExpired, { before: at, limit, names })
     }))
 )

@@ -78,7 +78,7 @@ const refusalDelay = Duration.seconds(1)
 const encoder = new TextEncoder()
 
 export class OperatorSessions extends Context.Service<OperatorSessions, {
-  /** Who has a token. */
+  /** The operators who have a token. */
   readonly known: ReadonlyArray<Pick<Operator, "name" | "role">>
   /** The operator who has a token; undefined for another text, which counts as a failed log-in. */
   readonly identify: (token: string) => Effect.Effect<Operator | undefined>

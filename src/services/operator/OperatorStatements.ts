@@ -54,7 +54,7 @@ const detailRows = query(
   FROM tasks WHERE uuid = $1`
 )
 export const taskDetail: Query<TaskDetail> = {
-  text: detailRows.text,
+  ...detailRows,
   decode: (rows) =>
     detailRows.decode(rows).map(({ requestBytes, turnBytes, ...row }) => ({
       found: row,
@@ -99,7 +99,7 @@ export const durations = query(
   ) AS ended GROUP BY assistant_id ORDER BY tasks DESC, assistant_id LIMIT $4::int`
 )
 
-/** A run that was handed over again has been silent since before. Binds tasks examined, moment and rows. */
+/** A run that was dispatched again has been silent since before. Binds tasks examined, moment and rows. */
 export const stuck = query(
   Schema.Struct({ ...StuckRun.fields, total: Schema.Int, examined: Schema.Int }),
   `WITH live AS MATERIALIZED (

@@ -9,8 +9,7 @@ import { RunId, TaskHead, TaskId, TaskStatus, TaskSummary } from "../../domain/T
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { namesOf } from "../../domain/ToolCall.ts"
 import type { Delivery, DeliveryKey } from "../../domain/Webhook.ts"
-import type { TaskReads } from "../store/tasks/TaskReads.ts"
-import type { TaskScans } from "../store/tasks/TaskScans.ts"
+import type { TaskStore } from "../store/tasks/TaskStore.ts"
 import type { WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import type { History } from "./History.ts"
 import type { DeliverySelection, Selection, TaskSelection } from "./Selection.ts"
@@ -183,9 +182,8 @@ export class OperatorStore extends Context.Service<OperatorStore, {
   readonly revocations: (after: Position | null, limit: number) => Read<ReadonlyArray<ListedRevocation>>
   /** Users who keep the most, the largest first. */
   readonly largestUsers: (limit: number) => Read<ReadonlyArray<UserStorage>>
-  /** The stores of other requests, on the connections of operators. */
-  readonly scans: TaskScans["Service"]
-  readonly reads: TaskReads["Service"]
+  /** Reads of the stores of other requests, on the connections of operators. */
+  readonly store: Pick<TaskStore["Service"], "eventsAfter" | "get" | "heads" | "liveStats">
   readonly webhooks: WebhookStore["Service"]
   readonly history: History["Service"]
 }>()("async-task-service/services/operator/OperatorStore") {}

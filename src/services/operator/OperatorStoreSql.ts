@@ -4,11 +4,9 @@ import { Effect, Layer } from "effect"
 import { deliveryId, type DeliveryKey, parseDeliveryId } from "../../domain/Webhook.ts"
 import { revocationOf } from "../store/revocations/RevocationRepositorySql.ts"
 import { array, make as makeQueries } from "../store/sql/Queries.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
-import * as TaskReadsSql from "../store/tasks/TaskReadsSql.ts"
-import { TaskScans } from "../store/tasks/TaskScans.ts"
-import * as TaskScansSql from "../store/tasks/TaskScansSql.ts"
 import { idPattern } from "../store/tasks/TaskSearch.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
+import * as TaskStoreSql from "../store/tasks/TaskStoreSql.ts"
 import { WebhookStore } from "../store/webhooks/WebhookStore.ts"
 import * as WebhookStoreSql from "../store/webhooks/WebhookStoreSql.ts"
 import { History } from "./History.ts"
@@ -143,8 +141,7 @@ const make = Effect.gen(function*() {
           found.flatMap((row) => revocationOf(row).map((revocation) => ({ revocation, at: row.at, id: row.id })))
       ),
     largestUsers: (yield* StoredBytesStore).largest,
-    scans: yield* TaskScans,
-    reads: yield* TaskReads,
+    store: yield* TaskStore,
     webhooks: yield* WebhookStore,
     history: yield* History
   })
@@ -156,8 +153,7 @@ export const layer = Layer.effect(OperatorStore, make).pipe(
     Layer.fresh(
       Layer.mergeAll(
         StoredBytesSql.layer,
-        TaskScansSql.layer,
-        TaskReadsSql.layer,
+        TaskStoreSql.layerTasks,
         WebhookStoreSql.layer,
         HistorySql.layer
       )

@@ -7,7 +7,7 @@ import { ClusterNodes, type Member, unownedShards } from "../operations/ClusterN
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { type QueueState, RunQueue } from "../store/queue/RunQueue.ts"
-import type { TaskStats } from "../store/tasks/TaskScans.ts"
+import type { TaskStats } from "../store/tasks/TaskStore.ts"
 import type { HistoryName } from "./History.ts"
 import { OperatorStore, type OriginStats } from "./OperatorStore.ts"
 import { StoredBytes, type UserStorage } from "./StoredBytes.ts"
@@ -43,10 +43,10 @@ interface Facts {
   readonly lastHour: (name: HistoryName) => number
   /** Those with pending deliveries, or failed ones in the last hour. */
   readonly origins: ReadonlyArray<OriginStats>
-  /** Of the node that answers. */
+  /** The reach of the core from the node that answers. */
   readonly coreUnreachable: Unreachable | undefined
   readonly queue: QueueState
-  /** Since when the core says to the node that answers that it has no room. */
+  /** The moment from which on the core says to the node that answers that it has no room. */
   readonly coreBusySince: Timestamp | undefined
   /** Runs without progress for `stuckAfter`. */
   readonly stuck: { readonly total: number; readonly oldest: Timestamp | null }
@@ -101,19 +101,42 @@ const unreachableMessage = ({ coreUnreachable, live: { counts } }: Facts) =>
     format(coreUnreachable.since)
   }: ${coreUnreachable.reason}. Tasks that wait for it: ${counts.pending + counts.processing}.`
 
-/** Of a core that is gone nobody knows whether it has room. */
-const busyMessage = ({ coreBusySince, coreUnreachable, queue: { waiting } }: Facts) =>
-  coreBusySince !== undefined && coreUnreachable === undefined
-  && `The core is busy since ${format(coreBusySince)}, ${waiting} wait. It has no room: give it more, or wait.`
+const heldBy = ({ assistants }: QueueState) => assistants.filter(({ isPaused, waiting }) => isPaused && waiting > 0)
+const sumOf = (assistants: ReadonlyArray<{ readonly waiting: number }>) =>
+  assistants.reduce((sum, { waiting }) => sum + waiting, 0)
 
-const longWaitMessage = ({ at, queue: { assistants, oldestWaitingSince: since, waiting } }: Facts) => {
-  const seconds = since === null ? 0 : (at - since) / 1_000_000
-  const paused = assistants.filter(({ isPaused, waiting }) => isPaused && waiting > 0)
+/** Of a core that is gone nobody knows whether it has room. */
+const busyMessage = ({ coreBusySince, coreUnreachable, queue }: Facts) =>
+  coreBusySince !== undefined && coreUnreachable === undefined
+  && `The core is busy since ${format(coreBusySince)}, ${
+    queue.waiting - sumOf(heldBy(queue))
+  } wait. It has no room: give it more, or wait.`
+
+/** Runs that wait for room, and those that only wait until an operator resumes their assistant. */
+const longWaitMessage = ({ at, queue }: Facts) => {
+  const paused = heldBy(queue)
+  const held = sumOf(paused)
+  const secondsSince = (moments: ReadonlyArray<Timestamp | null>) =>
+    (at - Math.min(at, ...moments.filter((moment) => moment !== null))) / 1_000_000
+  const ofHeld = secondsSince(paused.map(({ oldestWaitingSince }) => oldestWaitingSince))
+  const ofAll = secondsSince([queue.oldestWaitingSince])
+  const ofOthers = ofAll > ofHeld ? ofAll : secondsSince(
+    queue.assistants.flatMap((one) => paused.includes(one) ? [] : one.oldestWaitingSince)
+  )
+  const wait = (count: number, seconds: number, what = "") =>
+    `${count === 1 ? "A run waits" : `${count} runs wait`}${what}, the oldest for ${inWords(seconds)}.`
   const ids = paused.slice(0, named).map(({ assistantId }) => assistantId).join(", ")
-  return seconds > longWait
-    && `${waiting === 1 ? "A run waits" : `${waiting} runs wait`} for room, the oldest for ${inWords(seconds)}.${
-      ids === "" ? "" : ` Paused: assistant ${ids}${paused.length > named ? " and others" : ""}.`
-    }`
+  const messages = [
+    ...(ofOthers > longWait ? [wait(queue.waiting - held, ofOthers, " for room")] : []),
+    ...(ofHeld > longWait
+      ? [
+        `${wait(held, ofHeld, " for an assistant that is paused")} Paused: ${ids}${
+          paused.length > named ? " and others" : ""
+        }.`
+      ]
+      : [])
+  ]
+  return messages.length > 0 && messages.join(" ")
 }
 
 const failureMessage = (recent: Recent) => {
@@ -188,7 +211,7 @@ const makeReading = Effect.gen(function*() {
   return Effect.gen(function*() {
     yield* storedBytes.ask
     const at = yield* now
-    const live = yield* store.scans.liveStats
+    const live = yield* store.store.liveStats
     const { origins } = yield* store.origins({ from: plus(at, Duration.hours(-1)), to: at })
     const members = yield* nodes.all
     const millisSince = (moment: Timestamp | null) =>

@@ -9,14 +9,14 @@ import { plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { Settings } from "../settings/Settings.ts"
 import type { RunLimits } from "../store/queue/RunQueue.ts"
-import type { QueueEntry } from "../store/tasks/TaskWrites.ts"
+import type { QueueEntry } from "../store/tasks/TaskStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 
 /** The pause before a probe, doubled up to the longest while probes are refused. A core that asks for more gets it. */
 const firstPause = Duration.seconds(1)
 const longestPause = Duration.seconds(10)
 
-/** After so long without a refusal a core for which nothing waits has room. */
+/** After so long without a refusal a core for which no run waits has room. */
 const forgetAfter = longestPause
 
 export interface BusySince {
@@ -86,6 +86,8 @@ export class CoreBusy extends Context.Service<CoreBusy, {
   readonly version: () => number
   /** An admission that began at the version has found an empty queue. */
   readonly emptied: (at: Timestamp, version: number) => Effect.Effect<void>
+  /** An admission has found only runs that a limit or a pause holds, although the core may have room. An end may free one of them. */
+  readonly held: (at: Timestamp) => Effect.Effect<void>
   readonly isBusy: () => boolean
   /** Whether `CORE_RUNS` or `CORE_RUNS_PER_ASSISTANT` is set. */
   readonly isLimited: boolean
@@ -114,10 +116,10 @@ const make = Effect.gen(function*() {
   let pace: Pace | undefined
   /** Until when a place is left to each of these runs. */
   const reserved = new Map<RunId, Timestamp>()
-  /** Of the present pace. A run that has begun with an earlier one was not meant for a busy core. */
+  /** The number of the present pace. A run that has begun with an earlier one was not meant for a busy core. */
   let token = 0
-  /** Whether an admission may find a run that waits. */
-  let mayWait = false
+  /** Whether an admission may find a run that waits: also one from before the start of this node. */
+  let mayWait = true
   let version = 0
 
   const noteWaiting = () => {
@@ -140,6 +142,12 @@ const make = Effect.gen(function*() {
   const asked = (retryAfter: Duration.Duration | null) => Duration.min(retryAfter ?? Duration.zero, longestRetryAfter)
   const pauseOf = ({ refusals }: Pace, retryAfter: Duration.Duration | null) =>
     Duration.max(Duration.min(Duration.times(firstPause, 2 ** refusals), longestPause), asked(retryAfter))
+
+  const forget = (at: Timestamp) => {
+    if (pace === undefined || at < plus(pace.lastRefusalAt, forgetAfter) || at < pace.pausedUntil) return Effect.void
+    pace = undefined
+    return Effect.annotateLogs(Effect.logInfo("The core has room again"), { runs: taken })
+  }
 
   return CoreBusy.of({
     now: () => pace && { since: pace.since, runs: taken },
@@ -210,7 +218,7 @@ const make = Effect.gen(function*() {
         pace.probe = undefined
         pace.refusals++
       }
-      // Of the runs that were sent before the first refusal each is refused: they tell nothing new.
+      // Each run that was sent before the first refusal is refused: that is no news.
       if (begun === token) pace.allowed = Math.min(pace.allowed, taken)
       const until = plus(at, begun === token ? pauseOf(pace, retryAfter) : asked(retryAfter))
       if (until > pace.pausedUntil) pace.pausedUntil = until
@@ -227,10 +235,11 @@ const make = Effect.gen(function*() {
     emptied: (at, since) => {
       if (since !== version) return Effect.void
       mayWait = false
-      if (pace === undefined || at < plus(pace.lastRefusalAt, forgetAfter) || at < pace.pausedUntil) return Effect.void
-      const runs = taken
-      pace = undefined
-      return Effect.annotateLogs(Effect.logInfo("The core has room again"), { runs })
+      return forget(at)
+    },
+    held: (at) => {
+      mayWait = true
+      return forget(at)
     },
     isBusy: () => pace !== undefined,
     isLimited,

@@ -11,7 +11,7 @@ import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { Settings } from "../settings/Settings.ts"
 import { PendingWork } from "../store/PendingWork.ts"
 import * as Batcher from "../store/sql/Batcher.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { Tasks } from "../tasks/Tasks.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import { logFault } from "../timing/Retry.ts"
@@ -67,7 +67,7 @@ interface Reached {
   readonly taskId?: TaskId
   readonly error?: string
   readonly lacksToken?: boolean
-  /** Of a waiting run. */
+  /** The longest time of a waiting run. */
   readonly longest?: Duration.Duration
 }
 
@@ -86,7 +86,7 @@ const makeCreate = Effect.gen(function*() {
     const { uuid } = yield* tasks.create(
       caller,
       { ...body, callbackSecret },
-      { key: keyOf(schedule.id, scheduledFor), fingerprint: "", keptFor: keyTtl }
+      { value: keyOf(schedule.id, scheduledFor), fingerprint: "", keptFor: keyTtl }
     )
     const reached: Reached = { outcome: "created", taskId: uuid }
     return reached
@@ -106,14 +106,14 @@ const makeCreate = Effect.gen(function*() {
 
 /** Creates the task of a run, or says why it has none. */
 const makeAttempt = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const reads = yield* TaskStore
   const revocations = yield* TokenRevocations
   const create = yield* makeCreate
 
   /** A node may have created the task and died before it recorded it. */
   const orCreated = Effect.fnUntraced(function*({ schedule, scheduledFor }: PendingRun, otherwise: Reached) {
-    const claimed = yield* reads.claimed(schedule.sub, keyOf(schedule.id, scheduledFor), yield* now)
-    return Option.match(claimed, {
+    const used = yield* reads.usedKey(schedule.sub, keyOf(schedule.id, scheduledFor), yield* now)
+    return Option.match(used, {
       onNone: () => otherwise,
       onSome: ({ taskId }): Reached => ({ outcome: "created", taskId })
     })

@@ -32,7 +32,7 @@ export const limits = {
   kept: Duration.days(30),
   /** How far ahead `run_at` may be. */
   ahead: Duration.days(365),
-  /** Of tasks whose schedule gives none. */
+  /** The default of tasks whose schedule gives none. */
   priority: 4,
   /** Runs in a row that failed for want of a token and pause their schedule. */
   tokenFailures: 3
@@ -41,7 +41,7 @@ export const limits = {
 /** How long another node waits before it works off the run of one that may have died. */
 export const lease = Duration.seconds(10)
 
-/** Of the key under which a run creates its task: longer than any window, after which no run creates one. */
+/** How long the idempotency key of a run's task is kept: longer than any window, after which no run creates one. */
 export const keyTtl = Duration.days(3)
 
 export const ScheduleId = Schema.String.check(
@@ -215,7 +215,7 @@ export const dueAt = (id: ScheduleId, definition: Definition, moment: Timestamp)
 export const windowEnd = (id: ScheduleId, definition: Definition, moment: Timestamp): Timestamp =>
   plus(dueAt(id, definition, moment), Duration.seconds(definition.catchupWindow))
 
-/** What is due of a schedule. `run` is made up for, `missed` is not. `next` is null for a schedule that ends. */
+/** The due moments of a schedule. `run` is made up for, `missed` is not. `next` is null for a schedule that ends. */
 export interface Firing {
   readonly run: Timestamp | undefined
   readonly missed: { readonly from: Timestamp; readonly count: number } | undefined
@@ -233,7 +233,7 @@ const onlyOnce = (id: ScheduleId, definition: Definition, due: Timestamp, at: Ti
   }
 }
 
-/** What is due at a moment of a schedule whose moment `due` has come. */
+/** The due moments at `at` of a schedule whose moment `due` has come. */
 export const fire = (id: ScheduleId, definition: Definition, due: Timestamp, at: Timestamp): Firing => {
   if (definition.cron === null) return onlyOnce(id, definition, due, at)
   const rhythm = rhythmOf(definition.cron, definition.timezone)

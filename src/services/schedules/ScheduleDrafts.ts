@@ -1,4 +1,4 @@
-/** What users write of schedules: checks it, and makes schedules of it that their token authorizes. */
+/** Checks the schedules that users write, and makes schedules of them that their token authorizes. */
 import { Effect, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { Caller } from "../../domain/Principal.ts"

@@ -4,8 +4,7 @@ import type { Caller } from "../../domain/Principal.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
-import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
+import { type RequestKey, TaskStore } from "../store/tasks/TaskStore.ts"
 import { type Definition, type Schedule, ScheduleId } from "./Schedule.ts"
 import { type Changes, type Draft, makeDefining, makeIsSame } from "./ScheduleDrafts.ts"
 import * as Errors from "./ScheduleErrors.ts"
@@ -57,7 +56,7 @@ export const makeSaving = Effect.gen(function*() {
   const { changed, newSchedule } = yield* makeDefining
   const isSame = yield* makeIsSame
   const store = yield* SchedulesStore
-  const reads = yield* TaskReads
+  const reads = yield* TaskStore
   const wake = yield* ScheduleWake
   const { change } = yield* makeChange
 
@@ -66,17 +65,17 @@ export const makeSaving = Effect.gen(function*() {
     return schedule === undefined ? yield* new Errors.ScheduleNotFound({}) : { schedule, isReplay: true }
   })
 
-  const create = Effect.fnUntraced(function*(caller: Caller, draft: Draft, claim?: IdempotencyClaim) {
-    if (claim !== undefined) {
+  const create = Effect.fnUntraced(function*(caller: Caller, draft: Draft, key?: RequestKey) {
+    if (key !== undefined) {
       // A repeated request is not checked again: its moment may have passed.
-      const earlier = yield* reads.claimed(caller.principal.sub, claim.key, yield* now)
+      const earlier = yield* reads.usedKey(caller.principal.sub, key.value, yield* now)
       if (Option.isSome(earlier)) {
         const { fingerprint, taskId } = earlier.value
-        return fingerprint === claim.fingerprint ? yield* replay(taskId) : yield* new IdempotencyKeyReused({})
+        return fingerprint === key.fingerprint ? yield* replay(taskId) : yield* new IdempotencyKeyReused({})
       }
     }
     const schedule = yield* newSchedule(caller, draft)
-    const outcome = yield* store.insert(schedule, claim)
+    const outcome = yield* store.insert(schedule, key)
     if (isRefusal(outcome)) return yield* orRefuse(outcome)
     if (outcome._tag === "IdempotencyKeyReused") return yield* new IdempotencyKeyReused({})
     if (outcome._tag === "Replayed") return yield* replay(outcome.id)

@@ -4,7 +4,7 @@ import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { CreateRefused, IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
-import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
+import type { RequestKey } from "../store/tasks/TaskStore.ts"
 import { type CreatedTask, Tasks } from "../tasks/Tasks.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { type Schedule, ScheduleId } from "./Schedule.ts"
@@ -19,7 +19,7 @@ export class Schedules extends Context.Service<Schedules, {
   readonly create: (
     caller: Caller,
     draft: Draft,
-    claim?: IdempotencyClaim
+    key?: RequestKey
   ) => Effect.Effect<
     { readonly schedule: Schedule; readonly isReplay: boolean },
     Unsaved | IdempotencyKeyReused | Errors.ScheduleNotFound | StoreUnavailable
@@ -48,7 +48,7 @@ export class Schedules extends Context.Service<Schedules, {
   readonly trigger: (
     caller: Caller,
     id: string,
-    claim?: IdempotencyClaim
+    key?: RequestKey
   ) => Effect.Effect<
     CreatedTask,
     Owned | Errors.ScheduleHasEnded | TaskBodyRefused | CreateRefused | TooManyActiveTasks | IdempotencyKeyReused
@@ -80,7 +80,7 @@ const make = Effect.gen(function*() {
     update: (caller, id, changes, isWanted) => saving.update(caller, get(caller.principal, id), changes, isWanted),
     pause: (principal, id, reason) => pause(get(principal, id), reason),
     resume: (caller, id) => resume(caller, get(caller.principal, id)),
-    trigger: Effect.fnUntraced(function*(caller, id, claim) {
+    trigger: Effect.fnUntraced(function*(caller, id, key) {
       const { callbackSecret, id: scheduleId, state, task } = yield* get(caller.principal, id)
       if (state === "ended") return yield* new Errors.ScheduleHasEnded({})
       const body = yield* bodies.decode(task)
@@ -91,7 +91,7 @@ const make = Effect.gen(function*() {
       // A client that disconnects must not leave a task that its schedule does not list.
       return yield* Effect.uninterruptible(
         Effect.tap(
-          tasks.create(caller, { ...body, callbackSecret: secret }, claim),
+          tasks.create(caller, { ...body, callbackSecret: secret }, key),
           ({ uuid }) => store.addTriggered(scheduleId, at, uuid)
         )
       )

@@ -3,7 +3,7 @@ import { Effect, Layer, Struct } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { isTerminal, TaskId } from "../../domain/Task.ts"
 import { plus, Timestamp } from "../../domain/Timestamp.ts"
-import { claimKey, claimOf, MemoryTables } from "../store/MemoryTables.ts"
+import { keyId, keyOf, MemoryTables } from "../store/MemoryTables.ts"
 import { dueAt, limits, Run, type Schedule, ScheduleId } from "./Schedule.ts"
 import { type Attempted, type FiringClaim, type PendingRun, type Refusal, SchedulesStore } from "./SchedulesStore.ts"
 
@@ -61,11 +61,11 @@ const refusalOf = (rows: Rows, { id, key, state, sub }: Schedule): Refusal | und
 const makeDefinitions = (rows: Rows, tables: Tables) => {
   const all = () => [...rows.values()].map(({ schedule }) => schedule)
   return {
-    insert: (schedule, claim) =>
+    insert: (schedule, key) =>
       Effect.sync(() => {
-        const known = claim && claimOf(tables, schedule.sub, claim.key, schedule.createdAt)
+        const known = key && keyOf(tables, schedule.sub, key.value, schedule.createdAt)
         if (known !== undefined) {
-          return known.fingerprint === claim?.fingerprint
+          return known.fingerprint === key?.fingerprint
             ? { _tag: "Replayed", id: ScheduleId.make(known.taskId) }
             : { _tag: "IdempotencyKeyReused" }
         }
@@ -73,9 +73,9 @@ const makeDefinitions = (rows: Rows, tables: Tables) => {
         if (refusal !== undefined) return refusal
         rows.set(schedule.id, { schedule, lastTask: null, runs: new Map() })
         dropSurplus(rows, schedule.sub)
-        if (claim !== undefined) {
-          tables.claims.set(claimKey(schedule.sub, claim.key), {
-            fingerprint: claim.fingerprint,
+        if (key !== undefined) {
+          tables.keys.set(keyId(schedule.sub, key.value), {
+            fingerprint: key.fingerprint,
             taskId: TaskId.make(schedule.id),
             expiresAt: plus(schedule.createdAt, Limits.idempotencyKeyTtl)
           })

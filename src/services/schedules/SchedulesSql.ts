@@ -64,17 +64,17 @@ export const layer = Layer.effect(
       `FROM schedule_runs WHERE try_at <= ${soon}`,
       "FROM schedule_runs WHERE watched"
     ])
-    const store = (schedule: Schedule, revision: number | null, claim: ReadonlyArray<unknown>) =>
+    const store = (schedule: Schedule, revision: number | null, key: ReadonlyArray<unknown>) =>
       Effect.map(
-        rows(save, [...valuesOf(schedule), revision, limits.ofUser, ...claim]),
+        rows(save, [...valuesOf(schedule), revision, limits.ofUser, ...key]),
         ([saved]) => saved ?? { outcome: "Stale" as const, id: schedule.id }
       )
     return SchedulesStore.of({
       ...(yield* ScheduleReadsSql.make),
       ...(yield* FiringsSql.make),
-      insert: Effect.fnUntraced(function*(schedule, claimed) {
+      insert: Effect.fnUntraced(function*(schedule, given) {
         const keyExpires = plus(schedule.createdAt, Limits.idempotencyKeyTtl)
-        const key = claimed === undefined ? [null, null, null] : [claimed.key, claimed.fingerprint, keyExpires]
+        const key = given === undefined ? [null, null, null] : [given.value, given.fingerprint, keyExpires]
         const { id, outcome } = yield* store(schedule, null, key)
         return outcome === "Replayed" ? { _tag: outcome, id } : { _tag: outcome === "Stale" ? "Saved" : outcome }
       }),

@@ -3,10 +3,10 @@ import { Context, type Duration, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
+import type { RequestKey } from "../store/tasks/TaskStore.ts"
 import type { Outcome, Run, Schedule, ScheduleId, State } from "./Schedule.ts"
 
-/** What a schedule may not be saved for: `Revoked` when the authorizing token is revoked. */
+/** Why a schedule is not saved: `Revoked` when the authorizing token is revoked. */
 export type Refusal = { readonly _tag: "TooMany" | "KeyTaken" | "Revoked" }
 
 export type Inserted =
@@ -47,7 +47,7 @@ export interface PendingRun {
   readonly isOverlapping: boolean
 }
 
-/** What came of an attempt. A waiting run is tried again at `tryAt`. */
+/** The outcome of an attempt. A waiting run is tried again at `tryAt`. */
 export interface Attempted {
   readonly scheduleId: ScheduleId
   readonly scheduledFor: Timestamp
@@ -64,7 +64,7 @@ export const ScheduledTask = Schema.Struct({ taskId: TaskId, scheduleId: Schema.
 export type ScheduledTask = typeof ScheduledTask.Type
 
 export class SchedulesStore extends Context.Service<SchedulesStore, {
-  readonly insert: (schedule: Schedule, claim?: IdempotencyClaim) => Effect.Effect<Inserted, StoreUnavailable>
+  readonly insert: (schedule: Schedule, key?: RequestKey) => Effect.Effect<Inserted, StoreUnavailable>
   /** Replaces a schedule whose revision is still `revision`; `Stale` otherwise. */
   readonly save: (
     schedule: Schedule,

@@ -59,7 +59,7 @@ interface WithDefault extends Description {
 }
 
 interface WithoutDefault extends Description {
-  /** What happens when the variable is not set. */
+  /** The value when the variable is not set. */
   readonly unset: string
 }
 
@@ -158,7 +158,7 @@ const fail = (message: string) => Config.fail(new ConfigProvider.SourceError({ m
 
 const withoutTrailingSlash = (url: URL) => url.href.replace(/(?<!\/)\/+$/, "")
 
-/** What may be wrong with a URL that cannot be read; empty unless its user or password has such a character. */
+/** A likely fault of a URL that cannot be read; empty unless its user or password has such a character. */
 export const encodingHint = (text: string): string => {
   const credentials = text.slice(text.indexOf("://") + 3, text.lastIndexOf("@"))
   return text.includes("@") && /[/?#\s]|%(?![0-9a-f]{2})/i.test(credentials)
@@ -186,7 +186,7 @@ export const baseUrl: Reader<string> = parsed((text) => {
 /** Kubernetes sets `NAME_PORT` to such a text for each Service `name`, unless the pod or the variable itself says otherwise. */
 export const isServiceLink = (text: string | undefined): boolean => /^(tcp|udp|sctp):\/\//.test(text ?? "")
 
-/** What to do about `NAME_PORT` of Kubernetes. */
+/** Advice about `NAME_PORT` of Kubernetes. */
 export const serviceLinkAdvice = (name: string): string =>
   `Kubernetes sets it for the Service ${name.replace(/_PORT$/, "").toLowerCase().replaceAll("_", "-")}: `
   + `give ${name} a number, or the pod \`enableServiceLinks: false\``

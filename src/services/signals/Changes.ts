@@ -74,7 +74,7 @@ export class Changes extends Context.Service<Changes, {
   readonly webhooks: {
     /** Open when a webhook may have become due. The dispatcher closes it before it claims. */
     readonly pending: Latch.Latch
-    /** Where the dispatcher's next claim begins. */
+    /** The moment at which the dispatcher's next claim begins. */
     readonly floor: ScanFloor.ScanFloor
     /** A delivery was committed that is due since `at`. */
     readonly due: (at: Timestamp) => void

@@ -14,8 +14,7 @@ import {
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { DeliveryAttempt, DeliveryKey } from "../../domain/Webhook.ts"
 import type { AssistantLimit } from "./queue/RunQueue.ts"
-import type { Claimed, RecordedEvent } from "./tasks/TaskReads.ts"
-import type { NewTask } from "./tasks/TaskWrites.ts"
+import type { NewTask, RecordedEvent, UsedKey } from "./tasks/TaskStore.ts"
 
 type Mutable<A> = { -readonly [Field in keyof A]: A[Field] }
 
@@ -77,14 +76,14 @@ export interface DeliveryRow extends NewDelivery {
 export class MemoryTables extends Context.Service<MemoryTables, {
   readonly tasks: Map<TaskId, TaskRow>
   readonly stops: Map<RunId, StopRow>
-  /** Idempotency keys, by `claimKey`. */
-  readonly claims: Map<string, Claimed & { readonly expiresAt: Timestamp }>
-  /** By `deliveryId`. */
+  /** Idempotency keys, by `keyId`. */
+  readonly keys: Map<string, UsedKey & { readonly expiresAt: Timestamp }>
+  /** Deliveries, by `deliveryId`. */
   readonly deliveries: Map<string, DeliveryRow>
   /** Origins whose last attempt had a response, and when. */
   readonly provenOrigins: Map<string, Timestamp>
   readonly waiting: Map<TaskId, WaitingRow>
-  /** By the id of the assistant. */
+  /** Limits, by the id of the assistant. */
   readonly assistantLimits: Map<number, AssistantLimit>
   /** The ticket that was served last. */
   readonly tickets: { last: number }
@@ -98,7 +97,7 @@ export class MemoryTables extends Context.Service<MemoryTables, {
     () => ({
       tasks: new Map(),
       stops: new Map(),
-      claims: new Map(),
+      keys: new Map(),
       deliveries: new Map(),
       provenOrigins: new Map(),
       waiting: new Map(),
@@ -112,11 +111,11 @@ export class MemoryTables extends Context.Service<MemoryTables, {
 
 type Tables = MemoryTables["Service"]
 
-export const claimKey = (sub: string, key: string) => JSON.stringify([sub, key])
+export const keyId = (sub: string, key: string) => JSON.stringify([sub, key])
 
-/** The claim of a user's key, unless it has expired. */
-export const claimOf = ({ claims }: Tables, sub: string, key: string, at: Timestamp) => {
-  const found = claims.get(claimKey(sub, key))
+/** A user's idempotency key, unless it has expired. */
+export const keyOf = ({ keys }: Tables, sub: string, key: string, at: Timestamp) => {
+  const found = keys.get(keyId(sub, key))
   return found !== undefined && found.expiresAt > at ? found : undefined
 }
 

@@ -47,7 +47,7 @@ const makeWatch = Effect.gen(function*() {
   const { reception } = yield* Changes
   const { problem } = yield* StoreHealth
   let heardAt = yield* monotonicMillis
-  /** Since when nothing arrives although the database works. */
+  /** The moment from which on nothing arrives although the database works. */
   let deafSince = heardAt
   let failure: string | undefined
   yield* Metrics.notificationsArrive.observe(() => reception.problem === null ? 1 : 0)

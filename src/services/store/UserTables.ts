@@ -1,4 +1,4 @@
-/** The tables of the core that name users. Those with the rows of tasks follow the tasks (`TaskRetention`). */
+/** The tables of the core that name users. Those with the rows of tasks follow the tasks (`TaskStore`). */
 import type { UserData } from "../Extensions.ts"
 
 const isOfUser = "sub = $1::text"

@@ -2,17 +2,16 @@
 import { Effect, Option } from "effect"
 import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
-import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
+import { type RequestKey, TaskStore } from "../store/tasks/TaskStore.ts"
 
-/** Returns a function that returns whether the key was claimed by the same request; it fails when another request claimed it. */
+/** Returns a function that returns whether the same request had the key before; it fails when another request had it. */
 export const make = Effect.map(
-  TaskReads,
+  TaskStore,
   (reads) =>
-    Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
-      if (claim === undefined) return false
-      const found = Option.getOrUndefined(yield* reads.claimed(sub, claim.key, yield* now))
+    Effect.fnUntraced(function*(sub: string, key: RequestKey | undefined) {
+      if (key === undefined) return false
+      const found = Option.getOrUndefined(yield* reads.usedKey(sub, key.value, yield* now))
       if (found === undefined) return false
-      return found.fingerprint === claim.fingerprint || (yield* new IdempotencyKeyReused({}))
+      return found.fingerprint === key.fingerprint || (yield* new IdempotencyKeyReused({}))
     })
 )

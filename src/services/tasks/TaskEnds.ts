@@ -8,8 +8,7 @@ import { now } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { Changes } from "../signals/Changes.ts"
-import { TaskRetention } from "../store/tasks/TaskRetention.ts"
-import { type IdempotencyClaim, TaskWrites } from "../store/tasks/TaskWrites.ts"
+import { type RequestKey, TaskStore } from "../store/tasks/TaskStore.ts"
 import * as Replays from "./Replays.ts"
 
 export interface TaskEnds {
@@ -23,7 +22,7 @@ export interface TaskEnds {
   readonly stop: (
     task: TaskHead,
     reason: string | null,
-    claim: IdempotencyClaim | undefined
+    key: RequestKey | undefined
   ) => Effect.Effect<
     { readonly isReplay: boolean },
     TaskHasEnded | TaskNotFound | IdempotencyKeyReused | StoreUnavailable
@@ -35,8 +34,7 @@ export interface TaskEnds {
 const { Canceled, Withdrawn } = TaskEvent.cases
 
 export const make = Effect.gen(function*() {
-  const writes = yield* TaskWrites
-  const retention = yield* TaskRetention
+  const store = yield* TaskStore
   const changes = yield* Changes
   const actors = yield* TaskActors
   const stops = yield* CoreStops
@@ -45,18 +43,18 @@ export const make = Effect.gen(function*() {
   const end = Effect.fnUntraced(function*(
     task: TaskHead,
     reason: string | null,
-    claim: IdempotencyClaim | undefined,
+    key: RequestKey | undefined,
     actor?: string
   ) {
-    if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
-    const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
+    if (yield* isReplayed(task.sub, key)) return { isReplay: true }
+    const made = key === undefined ? undefined : { ...key, sub: task.sub }
     let head = task
     while (!isTerminal(head.status)) {
       const event = head.status === "interrupted"
         ? Canceled.make({ reason, actor })
         : Withdrawn.make({ reason: reason ?? Failure.withdrawn, actor })
       // Without a fence: a run that has begun in the meantime is withdrawn too.
-      const outcome = yield* writes.commit(head.uuid, event, yield* now, undefined, made)
+      const outcome = yield* store.commit(head.uuid, event, yield* now, undefined, made)
       if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
       head = outcome.head
       if (outcome._tag === "Applied") {
@@ -64,14 +62,14 @@ export const make = Effect.gen(function*() {
         return { isReplay: false }
       }
       // The same request may have been committed on another connection.
-      if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
+      if (yield* isReplayed(task.sub, key)) return { isReplay: true }
     }
     return yield* new TaskHasEnded({ status: head.status })
   }, Effect.uninterruptible)
 
   const deleteEnded: TaskEnds["delete"] = Effect.fnUntraced(function*({ status, uuid }) {
     if (!isTerminal(status)) return yield* new TaskNotEnded({ status })
-    if (!(yield* retention.deleteTask(uuid))) return yield* new TaskNotFound({})
+    if (!(yield* store.deleteTask(uuid))) return yield* new TaskNotFound({})
     yield* changes.publish(uuid)
   }, Effect.uninterruptible)
 

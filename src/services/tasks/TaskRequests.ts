@@ -14,8 +14,7 @@ import {
 import type { Overrides } from "../../domain/TaskRerun.ts"
 import { now } from "../../domain/Timestamp.ts"
 import * as RunRequests from "../core/RunRequests.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
-import type { IdempotencyClaim } from "../store/tasks/TaskWrites.ts"
+import { type RequestKey, TaskStore } from "../store/tasks/TaskStore.ts"
 import { type CreatedTask, Tasks } from "./Tasks.ts"
 
 export class TaskRequests extends Context.Service<TaskRequests, {
@@ -26,7 +25,7 @@ export class TaskRequests extends Context.Service<TaskRequests, {
     caller: Caller,
     task: TaskHead,
     overrides: Overrides,
-    claim?: IdempotencyClaim
+    key?: RequestKey
   ) => Effect.Effect<
     CreatedTask,
     RequestNotKept | CreateRefused | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable
@@ -36,17 +35,17 @@ export class TaskRequests extends Context.Service<TaskRequests, {
 }
 
 const make = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const tasks = yield* Tasks
   const runRequests = yield* RunRequests.make
 
   /** The outcome of a repeated request, which does not need the original's request. */
-  const replay = Effect.fnUntraced(function*(task: TaskHead, { task: fields }: Overrides, claim: IdempotencyClaim) {
-    const claimed = Option.getOrUndefined(yield* reads.claimed(task.sub, claim.key, yield* now))
-    if (claimed === undefined) return yield* new RequestNotKept({})
-    if (claimed.fingerprint !== claim.fingerprint) return yield* new IdempotencyKeyReused({})
+  const replay = Effect.fnUntraced(function*(task: TaskHead, { task: fields }: Overrides, key: RequestKey) {
+    const used = Option.getOrUndefined(yield* store.usedKey(task.sub, key.value, yield* now))
+    if (used === undefined) return yield* new RequestNotKept({})
+    if (used.fingerprint !== key.fingerprint) return yield* new IdempotencyKeyReused({})
     return {
-      uuid: claimed.taskId,
+      uuid: used.taskId,
       maxExecutionTime: fields.maxExecutionTime ?? task.maxExecutionTime,
       isReplay: true
     }
@@ -54,7 +53,7 @@ const make = Effect.gen(function*() {
 
   /** The request of a task that repeats another one; undefined if it is not kept, or refers to a task that was deleted. */
   const repeat = Effect.fnUntraced(function*(uuid: TaskId, overrides: Overrides) {
-    const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
+    const stored = Option.getOrUndefined(yield* store.storedRequest(uuid))
     if (stored === undefined) return undefined
     const request = StoredRequest.repeat(uuid, yield* StoredRequest.read(stored.request), overrides.request)
     const resolved = yield* runRequests.resolve(request, false)
@@ -65,15 +64,15 @@ const make = Effect.gen(function*() {
   })
 
   const rerun = Effect.fnUntraced(
-    function*(...[caller, task, overrides, claim]: Parameters<TaskRequests["Service"]["rerun"]>) {
+    function*(...[caller, task, overrides, key]: Parameters<TaskRequests["Service"]["rerun"]>) {
       const repeated = yield* repeat(task.uuid, overrides)
-      if (repeated !== undefined) return yield* tasks.create(caller, repeated, claim)
-      return claim === undefined ? yield* new RequestNotKept({}) : yield* replay(task, overrides, claim)
+      if (repeated !== undefined) return yield* tasks.create(caller, repeated, key)
+      return key === undefined ? yield* new RequestNotKept({}) : yield* replay(task, overrides, key)
     }
   )
 
   const describe = Effect.fnUntraced(function*(uuid: TaskId) {
-    const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
+    const stored = Option.getOrUndefined(yield* store.storedRequest(uuid))
     const fields = stored && (yield* runRequests.read(stored.request))
     return stored === undefined || fields === undefined ? "null" : StoredRequest.describe(fields, stored)
   })

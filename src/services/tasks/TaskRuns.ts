@@ -6,11 +6,11 @@ import { RunId, type TaskId } from "../../domain/Task.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { Changes } from "../signals/Changes.ts"
-import { TaskReads } from "../store/tasks/TaskReads.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 
 export const make = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const actors = yield* TaskActors
   const secrets = yield* Secrets
   const ownership = yield* TaskOwnership
@@ -32,7 +32,7 @@ export const make = Effect.gen(function*() {
   /** The node of the first request may have died after the commit, before it started the actor. */
   const ensureActor = (uuid: TaskId) =>
     ownership.isMine(uuid)
-      ? Effect.flatMap(reads.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
+      ? Effect.flatMap(store.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
       : changes.publish(uuid)
 
   return { ensureActor, newRunId, sealToken }

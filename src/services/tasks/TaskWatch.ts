@@ -7,7 +7,7 @@ import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { isTerminal, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import type { TooManyWaiting } from "../../domain/TaskErrors.ts"
 import { Changes, type Wake } from "../signals/Changes.ts"
-import { type RecordedEvent, TaskReads } from "../store/tasks/TaskReads.ts"
+import { type RecordedEvent, TaskStore } from "../store/tasks/TaskStore.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import * as Worker from "../timing/Worker.ts"
 import { Turns } from "./Turns.ts"
@@ -45,14 +45,14 @@ export class TaskWatch extends Context.Service<TaskWatch, {
 }
 
 const makeUntil = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const changes = yield* Changes
 
   const wait = Effect.fnUntraced(
     function*(uuid: TaskId, isEnough: (head: TaskHead) => boolean, awaitWake: Effect.Effect<Wake>) {
       let wake: Wake = "changed"
       while (wake === "changed") {
-        const [present] = yield* reads.heads([uuid])
+        const [present] = yield* store.heads([uuid])
         if (present === undefined || isEnough(present)) return
         wake = yield* awaitWake
       }
@@ -76,7 +76,7 @@ const makeUntil = Effect.gen(function*() {
 })
 
 const makeEvents = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const changes = yield* Changes
   const turns = yield* Turns
 
@@ -104,7 +104,7 @@ const makeEvents = Effect.gen(function*() {
       const next = Effect.gen(function*() {
         let isNotified = false
         while (isOpen) {
-          const found = yield* reads.eventsAfter(task.uuid, last, eventBatch)
+          const found = yield* store.eventsAfter(task.uuid, last, eventBatch)
           const newest = found.at(-1)
           if (newest !== undefined) {
             last = newest.revision
@@ -112,7 +112,7 @@ const makeEvents = Effect.gen(function*() {
             return yield* addText(found)
           }
           // The task may have been deleted, before the subscription too.
-          if ((isNotified || isTerminal(task.status)) && (yield* reads.heads([task.uuid])).length === 0) return []
+          if ((isNotified || isTerminal(task.status)) && (yield* store.heads([task.uuid])).length === 0) return []
           isOpen = (yield* awaitWake) !== "draining"
           isNotified = true
         }
@@ -130,12 +130,12 @@ const makeEvents = Effect.gen(function*() {
 
 /** Notifications of other nodes may be lost: compares the revisions of watched tasks with their rows periodically. */
 const startRepair = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const changes = yield* Changes
   let known = new Map<TaskId, number>()
   const repair = Effect.gen(function*() {
     const watched = yield* changes.watched
-    const found = yield* Effect.forEach(Array.chunksOf(watched, repairBatch), reads.heads)
+    const found = yield* Effect.forEach(Array.chunksOf(watched, repairBatch), store.heads)
     const present = new Map(found.flat().map(({ revision, uuid }) => [uuid, revision]))
     // A task without a row was deleted.
     for (const uuid of watched) {

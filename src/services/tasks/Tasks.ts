@@ -39,8 +39,13 @@ import type { Handed, Taken } from "../live/LivePeers.ts"
 import { LiveTexts } from "../live/LiveTexts.ts"
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
-import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
-import { type IdempotencyClaim, type NewTask, type QueueEntry, TaskWrites } from "../store/tasks/TaskWrites.ts"
+import {
+  type NewTask,
+  type QueueEntry,
+  type RequestKey,
+  type TaskOutline,
+  TaskStore
+} from "../store/tasks/TaskStore.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
 import * as Replays from "./Replays.ts"
@@ -65,7 +70,7 @@ export class Tasks extends Context.Service<
     readonly create: (
       caller: Caller,
       body: CreateTask,
-      claim?: IdempotencyClaim
+      key?: RequestKey
     ) => Effect.Effect<CreatedTask, CreateRefused | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
     /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
     readonly get: (
@@ -86,13 +91,13 @@ export class Tasks extends Context.Service<
       caller: Caller,
       task: Omit<Task, "turn">,
       results: ToolResults,
-      claim?: IdempotencyClaim
+      key?: RequestKey
     ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
     /** `actor` is who cancels, if not the user. */
     readonly cancel: (
       task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
       reason: string | null,
-      claim?: IdempotencyClaim,
+      key?: RequestKey,
       actor?: string
     ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
     readonly cancelInterrupted: (
@@ -113,7 +118,7 @@ export class Tasks extends Context.Service<
 export interface Reported {
   readonly status: TaskStatus
   readonly applied: boolean
-  /** Of a core that counts appends: the index that is expected; null if it is not known. */
+  /** The index that is expected of a core that counts appends; null if it is not known. */
   readonly next?: number | null
 }
 
@@ -137,7 +142,7 @@ const headOf = (
   acceptanceDeadline: room === "waiting" ? null : acceptanceDeadline,
   resumedAt: null,
   lastEventAt: null,
-  handOvers: null,
+  redispatches: null,
   room,
   queueRevision: 0
 })
@@ -170,13 +175,12 @@ const mismatches = (calls: ReadonlyArray<PassedCall>, results: ToolResults) => {
 }
 
 const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const actors = yield* TaskActors
   const secrets = yield* Secrets
   const settings = yield* Settings
   const ownership = yield* TaskOwnership
   const random = yield* SecureRandom.SecureRandom
-  const reads = yield* TaskReads
   const limits = yield* CreateLimits
 
   const refusalOf = (sub: string) => {
@@ -197,7 +201,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
     uuid: TaskId,
     caller: Caller,
     body: CreateTask,
-    claim: IdempotencyClaim | undefined,
+    key: RequestKey | undefined,
     isImmediate: boolean,
     entry: QueueEntry
   ) {
@@ -218,7 +222,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
         ? null
         : yield* secrets.seal("callback-secret", Redacted.make(callbackSecret))
     }
-    const insert = writes.create(task, settings.maxActiveTasks, claim, entry)
+    const insert = store.create(task, settings.maxActiveTasks, key, entry)
     const begin = (room: Room | null) =>
       Effect.suspend(() => actors.begin(headOf(task, room), runOf(task, body.whole ?? body.request, caller)))
     // A client that disconnects must not leave a created task without an actor until the next sweep.
@@ -229,26 +233,26 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
   })
 
   /** A request that was carried out before is answered again. */
-  const refuseUnlessDone = Effect.fnUntraced(function*(refusal: CreateRefused, sub: string, claim?: IdempotencyClaim) {
-    const claimed = claim === undefined ? Option.none() : yield* reads.claimed(sub, claim.key, yield* now)
-    if (Option.isNone(claimed)) return yield* refusal
+  const refuseUnlessDone = Effect.fnUntraced(function*(refusal: CreateRefused, sub: string, key?: RequestKey) {
+    const used = key === undefined ? Option.none() : yield* store.usedKey(sub, key.value, yield* now)
+    if (Option.isNone(used)) return yield* refusal
   })
 
-  return Effect.fnUntraced(function*(caller: Caller, body: CreateTask, claim?: IdempotencyClaim) {
+  return Effect.fnUntraced(function*(caller: Caller, body: CreateTask, key?: RequestKey) {
     const { sub } = caller.principal
     const refusal = refusalOf(sub)
-    if (refusal !== undefined) yield* refuseUnlessDone(refusal, sub, claim)
+    if (refusal !== undefined) yield* refuseUnlessDone(refusal, sub, key)
     const uuid = yield* newTaskId
     return yield* actors.withDispatchSlot(
       uuid,
       body.whole ?? body.request,
-      (isImmediate, entry) => createNow(uuid, caller, body, claim, isImmediate, entry)
+      (isImmediate, entry) => createNow(uuid, caller, body, key, isImmediate, entry)
     )
   })
 })
 
 const makeReads = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
 
   const makeGet = <A extends Task>(read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
     Effect.fnUntraced(function*(principal: Principal, uuid: string) {
@@ -260,37 +264,37 @@ const makeReads = Effect.gen(function*() {
     })
 
   const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
-    const [head] = Schema.is(TaskId)(uuid) ? yield* reads.heads([uuid]) : []
+    const [head] = Schema.is(TaskId)(uuid) ? yield* store.heads([uuid]) : []
     if (head === undefined) return yield* new TaskNotFound({})
     if (head.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
     return head
   })
 
-  return { get: makeGet(reads.get), getOutline: makeGet(reads.outline), getHead }
+  return { get: makeGet(store.get), getOutline: makeGet(store.outline), getHead }
 })
 
 /** Changes of interrupted tasks, each once per idempotency key. */
 const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
   const isReplayed = yield* Replays.make
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const actors = yield* TaskActors
   const stops = yield* CoreStops
   const busy = yield* CoreBusy
 
-  /** Commits an event of an interrupted task, once per claim; undefined for a replay. */
+  /** Commits an event of an interrupted task, once per key; undefined for a replay. */
   const commitInterrupted = Effect.fnUntraced(
     function*(
       task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
       event: TaskEvent,
-      claim: IdempotencyClaim | undefined
+      key: RequestKey | undefined
     ) {
-      const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
+      const made = key === undefined ? undefined : { ...key, sub: task.sub }
       const at = yield* now
       const waits = event._tag === "ToolResultsSubmitted" && busy.resumedWaits(at)
-      const outcome = yield* writes.commit(task.uuid, event, at, { runId: task.runId }, made, waits)
+      const outcome = yield* store.commit(task.uuid, event, at, { runId: task.runId }, made, waits)
       if (outcome._tag === "Applied") return outcome.head
       // The same request may have been committed on another connection.
-      if (yield* isReplayed(task.sub, claim)) return undefined
+      if (yield* isReplayed(task.sub, key)) return undefined
       return yield* new TaskNotInterrupted({
         status: outcome._tag === "Unknown" ? task.status : outcome.head.status
       })
@@ -298,8 +302,8 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const submitToolResults = Effect.fnUntraced(
-    function*(caller: Caller, task: Omit<Task, "turn">, results: ToolResults, claim?: IdempotencyClaim) {
-      if (yield* isReplayed(task.sub, claim)) return yield* Effect.as(ensureActor(task.uuid), { isReplay: true })
+    function*(caller: Caller, task: Omit<Task, "turn">, results: ToolResults, key?: RequestKey) {
+      if (yield* isReplayed(task.sub, key)) return yield* Effect.as(ensureActor(task.uuid), { isReplay: true })
       if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
       const problems = mismatches(yield* readCalls(task.pendingToolCalls), results)
       if (problems.length > 0) return yield* new ToolResultsMismatch({ problems })
@@ -309,7 +313,7 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
         principal: caller.principal,
         userToken: yield* sealToken(caller)
       })
-      const head = yield* commitInterrupted(task, event, claim)
+      const head = yield* commitInterrupted(task, event, key)
       if (head !== undefined) yield* actors.begin(head)
       return { isReplay: head === undefined }
     },
@@ -317,9 +321,9 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const cancel = Effect.fnUntraced(
-    function*(...[task, reason, claim, actor]: Parameters<Tasks["Service"]["cancel"]>) {
-      if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
-      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason, actor }), claim)
+    function*(...[task, reason, key, actor]: Parameters<Tasks["Service"]["cancel"]>) {
+      if (yield* isReplayed(task.sub, key)) return { isReplay: true }
+      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason, actor }), key)
       if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)
       return { isReplay: head === undefined }
     },
@@ -327,7 +331,7 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal, actor?: string) {
-    const canceled = yield* writes.cancelInterrupted(principal.sub, yield* now, actor)
+    const canceled = yield* store.cancelInterrupted(principal.sub, yield* now, actor)
     yield* Effect.forEach(canceled, actors.wake, { discard: true })
     if (canceled.length > 0) yield* stops.wake
     return canceled.map(({ uuid }) => uuid)
@@ -340,7 +344,7 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
 const repeatable: ReadonlySet<TaskEventTag> = new Set(["Accepted", "Progressed"])
 
 const makeReport = Effect.gen(function*() {
-  const writes = yield* TaskWrites
+  const store = yield* TaskStore
   const actors = yield* TaskActors
   const live = yield* LiveTexts
 
@@ -351,7 +355,7 @@ const makeReport = Effect.gen(function*() {
   ) {
     // The last event of a run repeats only itself: a core that begins a run again may reuse its ids.
     const coreEventId = `${runId}/${repeatable.has(event._tag) ? "" : event._tag}/${event_id}`
-    const outcome = yield* writes.commit(task_id, event, yield* now, { runId, coreEventId, recordsAcceptance })
+    const outcome = yield* store.commit(task_id, event, yield* now, { runId, coreEventId, recordsAcceptance })
     if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
     if (outcome._tag === "Revoked") {
       const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))

@@ -14,7 +14,8 @@ import * as TurnParts from "../../domain/TurnParts.ts"
 import * as FairPermits from "../limits/FairPermits.ts"
 import { Memory } from "../limits/Memory.ts"
 import { PassedBytes } from "../limits/PassedBytes.ts"
-import { type TaskOutline, TaskReads } from "../store/tasks/TaskReads.ts"
+import { type TaskOutline, TaskStore } from "../store/tasks/TaskStore.ts"
+import { cutWhen } from "../timing/StreamEnds.ts"
 
 /** A client that holds memory for which others wait must take this many bytes in each interval. */
 const contendedBytes = 1024 * 1024
@@ -60,14 +61,14 @@ export class Turns extends Context.Service<Turns, {
   ) => Effect.Effect<(client: Client, version: Version) => Effect.Effect<A, E, Scope.Scope>, never, Scope.Scope>
   /** Completes when a client takes too little while it holds memory for which others wait. */
   readonly awaitSlow: (client: Client) => Effect.Effect<void>
-  /** A stream to a client, which is interrupted if the client is slow while it holds memory for which others wait. */
+  /** A stream to a client, which is cut off if it is slow while it holds memory for which others wait. */
   readonly send: <E>(client: Client, bytes: Stream.Stream<Uint8Array, E>) => Stream.Stream<Uint8Array, E>
 }>()("async-task-service/services/tasks/Turns") {
   static readonly layer = Layer.effect(Turns, Effect.suspend(() => make))
 }
 
 const makeRead = Effect.gen(function*() {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const passed = yield* PassedBytes
   const { read: memory } = yield* Memory
 
@@ -76,7 +77,7 @@ const makeRead = Effect.gen(function*() {
     let turn: OpaqueJson | undefined = task.turn ?? undefined
     if (turn === undefined) {
       yield* memory.take(task.sub, task.turnBytes)
-      turn = Option.getOrUndefined(yield* reads.turn(task.uuid))
+      turn = Option.getOrUndefined(yield* store.turn(task.uuid))
       passed(task.turnBytes)
     }
     if (turn === undefined) return undefined
@@ -101,7 +102,7 @@ const shortTextOf = (turn: Found, bytes: Uint8Array): string => {
 }
 
 const makeTextOf = Effect.fnUntraced(function*(readTurn: Turns["Service"]["read"]) {
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   const permits = FairPermits.make(textPermits)
   const texts = new Map<TaskId, { readonly revision: number; readonly text: string | undefined }>()
   const known = (uuid: TaskId, revision: number) => {
@@ -113,7 +114,7 @@ const makeTextOf = Effect.fnUntraced(function*(readTurn: Turns["Service"]["read"
     yield* permits.take(sub, 1)
     const found = known(uuid, revision)
     if (found !== undefined) return found.text
-    const task = Option.getOrUndefined(yield* reads.outline(uuid))
+    const task = Option.getOrUndefined(yield* store.outline(uuid))
     if (task === undefined) return undefined
     const isShort = task.turnBytes <= Limits.eventTurnBytes
     const text = known(uuid, task.revision)?.text ??
@@ -158,7 +159,7 @@ const makeSent = ({ sent: memory }: Memory["Service"]) => {
   const send: Turns["Service"]["send"] = (client, bytes) =>
     bytes.pipe(
       Stream.tap(({ length }) => Effect.sync(() => client.taken += length)),
-      Stream.interruptWhen(Effect.andThen(awaitSlow(client), Effect.interrupt))
+      (sent) => cutWhen(sent, awaitSlow(client))
     )
 
   return { share, send, awaitSlow }

@@ -147,13 +147,13 @@ export const stuckRuns = gauge({
 
 export const silentRuns = gauge({
   name: "core.runs.silent",
-  meaning: "runs of this node that were handed over again because they were silent, and still are",
+  meaning: "runs of this node that were dispatched again because they were silent, and still are",
   labels: []
 })
 
-export const handOvers = counter({
+export const redispatches = counter({
   name: "core.runs.handed_over",
-  meaning: "hand-overs of silent runs: the core lost them, or reports nothing",
+  meaning: "dispatches of silent runs: the core lost them, or reports nothing",
   labels: [],
   initial: [[]]
 })

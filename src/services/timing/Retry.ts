@@ -9,7 +9,7 @@ export const logFault = (message: string) => (cause: Cause.Cause<unknown>): Effe
     ? Effect.logDebug(`${message}: the store is unavailable`)
     : Effect.logWarning(message, cause)
 
-/** Of failures in a row the 1st, 2nd, 4th, 8th and so on are logged. */
+/** The 1st, 2nd, 4th, 8th and so on of failures in a row are logged. */
 export const isLogged = (failures: number): boolean => Number.isInteger(Math.log2(failures))
 
 const firstDelay = Duration.millis(100)

@@ -35,7 +35,7 @@ export const make = (interval = shortest) => {
   let committed = Infinity
   const below = (moment: Timestamp) => plus(moment, Duration.millis(-margin))
   return {
-    /** Where the scan of rows that are due at `at` begins: at `lowest` for a full scan. */
+    /** The moment at which the scan of rows that are due at `at` begins: at `lowest` for a full scan. */
     from: (at: Timestamp): Effect.Effect<Timestamp> =>
       Effect.map(monotonicMillis, (millis) => {
         begunAt = millis

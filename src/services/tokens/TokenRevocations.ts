@@ -83,7 +83,7 @@ const make = Effect.gen(function*() {
   const intervals = yield* Intervals
   const { awaitRevoked, isKnown, learn, prune } = makeKnown()
   let lastRead: Timestamp | undefined
-  /** By `monotonicMillis`; `read` by the wall clock too, which goes on while the machine is suspended. */
+  /** In `monotonicMillis`; `read` by the wall clock too, which goes on while the machine is suspended. */
   let syncedAt: number
   let read = { at: -Infinity, wall: -Infinity }
 

@@ -6,7 +6,7 @@ const maximum = 10
 const period = Duration.toMillis(Duration.minutes(1))
 
 const make = Effect.sync(() => {
-  /** By `monotonicMillis`. */
+  /** In `monotonicMillis`. */
   let counted: ReadonlyArray<number> = []
   const count = Effect.gen(function*() {
     const at = yield* monotonicMillis

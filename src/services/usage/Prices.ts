@@ -1,4 +1,4 @@
-/** What models cost, per million tokens. A price holds for what is used while it is set. */
+/** Prices of models, per million tokens. A price holds for what is used while it is set. */
 import { Context, Schema } from "effect"
 
 const Price = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000 }))
@@ -10,7 +10,7 @@ export const Prices = Schema.Struct({
     Schema.Struct({
       input: Price,
       output: Price,
-      /** Of input tokens that the provider had cached; `input` by default. */
+      /** The price of input tokens that the provider had cached; `input` by default. */
       cached_input: Schema.optionalKey(Price)
     })
   )

@@ -5,7 +5,7 @@ import { fromMicros, parse, plus, Timestamp } from "../../domain/Timestamp.ts"
 
 /** Lengths of a bucket of usage, in UTC. */
 export const usageSteps = ["hour", "day", "month", "total"] as const
-/** By what buckets are grouped; users only ask for their own. */
+/** The groups of buckets; users only ask for their own. */
 export const usageKeys = ["assistant", "model", "sub"] as const
 /** Keys of one query. */
 export const usageGroups = 2
@@ -48,7 +48,7 @@ export interface Sums {
   readonly totals: Amounts
 }
 
-/** What a task consumed, as far as it is booked. */
+/** The consumption of a task, as far as it is booked. */
 export const TaskUsage = Schema.Struct({
   inputTokens: Schema.Int,
   outputTokens: Schema.Int,
@@ -152,7 +152,7 @@ const integerTo = (maximum: number) => (text: string) => {
 
 const moment = "a moment in ISO 8601 with its offset"
 
-/** What is wrong with a range, by the parameter. */
+/** The fault of a range, by the parameter. */
 const problemOf = (from: Timestamp, to: Timestamp, step: Step): string | undefined => {
   if (from >= to) return "Expected a moment before `to`"
   const longest = limits.range[step]

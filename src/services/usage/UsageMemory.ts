@@ -62,7 +62,7 @@ const add = <A extends Amounts>(one: A, other: Amounts): A => {
 }
 
 /**
- * What a task has consumed after these events. Reports are cumulative for the task. A leg ends with an interrupt or the task, and what it
+ * The consumption of a task after these events. Reports are cumulative for the task. A leg ends with an interrupt or the task, and what it
  * reported last counts.
  */
 const consumedBy = (events: ReadonlyArray<EventRow>) => {
@@ -82,7 +82,7 @@ const consumedBy = (events: ReadonlyArray<EventRow>) => {
 const interruptedBefore = (events: ReadonlyArray<EventRow>, end: number) =>
   events.slice(0, events.findLastIndex(({ status }, index) => status === "interrupted" && index < end) + 1)
 
-/** What an event that ends or interrupts a task adds; undefined for other events. */
+/** The amount that an event adds which ends or interrupts a task; undefined for other events. */
 const bookingOf = ({ events, task }: TaskRow): UsageRow | undefined => {
   const { occurredAt, status } = events.at(-1)!
   const ended = isTerminal(status) ? status : null

@@ -1,4 +1,4 @@
-/** What the turn of an event reports of usage, as it is stored with the event. */
+/** The usage that the turn of an event reports, as it is stored with the event. */
 import { Schema } from "effect"
 import { read, type Reported, shape, Tokens } from "../../domain/Usage.ts"
 import type { TurnReport } from "../store/TurnReport.ts"

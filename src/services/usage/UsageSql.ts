@@ -330,7 +330,7 @@ const ofTask = query(
   WHERE uuid = $1::uuid GROUP BY uuid`
 )
 
-const deleteBefore = deletionQuery("usage_hours", `hour < ${moment("$1")}`)
+const deleteBefore = deletionQuery("usage_hours", `hour < ${moment("@before")}`)
 
 export const layer = Layer.effect(
   UsageStore,
@@ -383,7 +383,7 @@ export const layer = Layer.effect(
           )
         ).pipe(Effect.asVoid),
 
-      deleteBefore: (before, limit) => count(deleteBefore, [before, limit])
+      deleteBefore: (before, limit) => count(deleteBefore, { before, limit })
     })
   })
 )

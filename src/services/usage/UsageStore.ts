@@ -9,7 +9,7 @@ import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { Prices } from "./Prices.ts"
 import type { Sums, TaskUsage, UsageQuery } from "./Usage.ts"
 
-/** What one booking added, by assistant and model. */
+/** The amounts that one booking added, by assistant and model. */
 export const Booked = Schema.Struct({
   assistantId: Schema.Finite,
   model: Schema.NullOr(Schema.String),
@@ -20,7 +20,7 @@ export const Booked = Schema.Struct({
 export interface Booked extends Schema.Schema.Type<typeof Booked> {}
 
 export class UsageStore extends Context.Service<UsageStore, {
-  /** What is used from a moment on has these prices. */
+  /** Usage from a moment on has these prices. */
   readonly setPrices: (prices: Prices | undefined, at: Timestamp) => Effect.Effect<void, StoreUnavailable>
   /** Books at most `limit` rows of the outbox that are not older than `from`; none while another node books. */
   readonly book: (limit: number, from?: Timestamp) => Effect.Effect<ReadonlyArray<Booked>, StoreUnavailable>

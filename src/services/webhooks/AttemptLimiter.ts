@@ -33,7 +33,7 @@ export interface Attempt {
   readonly isProven: boolean
 }
 
-/** Of `left` permits, those that a holder of `held` may still take. */
+/** Those of `left` permits that a holder of `held` may still take. */
 const shareOf = (part: number, left: number, held: number) => Math.max(0, Math.floor((left + held) * part) - held)
 
 const partOfAll = 2 / 3

@@ -1,4 +1,4 @@
-/** Many deadlines of one moment beside the calls of other users. The long suite and `npm run bench:deadlines` run it. */
+/** Many deadlines of one moment beside the calls of other users. */
 import { type OpenDatabase } from "../../kit/databases.ts"
 import { pause } from "../../kit/pause.ts"
 import { ScriptedCore } from "../../kit/ScriptedCore.ts"

@@ -1,4 +1,4 @@
-/** A database outage under 300 readers and some creators. The attack suite and `npm run bench:outage` run it. */
+/** A database outage under 300 readers and some creators. */
 import { Proxy } from "../../chaos/Proxy.ts"
 import { pause } from "../../kit/pause.ts"
 import { ScriptedCore } from "../../kit/ScriptedCore.ts"

@@ -1,4 +1,4 @@
-/** Creates over a slow link to the database. The integration suite and `npm run bench:slow` run it. */
+/** Creates over a slow link to the database. */
 import { Proxy } from "../../chaos/Proxy.ts"
 import { settled } from "../../kit/ClusterSystem.ts"
 import { pause } from "../../kit/pause.ts"

@@ -38,7 +38,7 @@ interface Run {
 
 const begun = new Set<string>()
 
-/** Idempotent by `run_id`, as a core has to be: a job that is handed over again counts once. */
+/** Idempotent by `run_id`, as a core has to be: a job that is dispatched again counts once. */
 const carryOut = async ({ events_url, input, run_id, task_id }: Run) => {
   if (begun.has(run_id)) return
   begun.add(run_id)

@@ -3,7 +3,7 @@ import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as Held from "../../../src/http/facades/Held.ts"
 import { Memory } from "../../../src/services/limits/Memory.ts"
-import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { makeClient, Turns } from "../../../src/services/tasks/Turns.ts"
 
 it.effect("sends a blank every 15 s until the answer is there, and then the answer", () =>
@@ -17,4 +17,4 @@ it.effect("sends a blank every 15 s until the answer is there, and then the answ
     for (const seconds of [1, 15, 15, 15]) yield* TestClock.adjust(`${seconds} seconds`)
     yield* Deferred.succeed(answer, "{}")
     assert.strictEqual(yield* Fiber.join(sent), "   {}")
-  }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskReads, {})]))))
+  }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskStore, {})]))))

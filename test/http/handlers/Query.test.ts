@@ -44,7 +44,10 @@ describe("the query of a list", () => {
         perPage: 25,
         metadata: null,
         included: new Set(),
-        searched: { text: null, assistantId: null, from: null, to: null },
+        text: null,
+        assistantId: null,
+        from: null,
+        to: null,
         selections: []
       })
     )

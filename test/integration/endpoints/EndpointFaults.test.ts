@@ -104,13 +104,23 @@ describe("two nodes", () => {
         Array.from({ length: 100 }, (_, index) => end(system, index % 2 === 0 ? system.service : other, token))
       )
       assert.lengthOf(await expectAll(system, target, endpoints), 100)
-      assert.lengthOf(target.received, 200)
+      // Beside load a receiver may answer too late: only then an event is sent again.
+      const [{ attempts = 0, failed = 0 } = {}] = await system.database.query<{
+        readonly attempts: number
+        readonly failed: number
+      }>(
+        `SELECT sum(attempts)::int AS attempts, sum((
+          SELECT count(*) FROM jsonb_array_elements(log) AS a WHERE a ->> 'error' IS NOT NULL
+        ))::int AS failed FROM webhook_endpoint_deliveries`
+      )
+      assert.strictEqual(attempts - failed, 200)
+      assert.isAtMost(target.received.length, attempts)
 
       target.script = () => undefined
       await Promise.all(
         Array.from({ length: 20 }, (_, index) => end(system, index % 2 === 0 ? system.service : other, token))
       )
-      await eventually(async () => target.received.length, (count) => count > 210)
+      await eventually(async () => target.received.length, (count) => count > attempts + 10)
       system.service.signal("SIGSTOP")
       onTestFinished(() => system.service.signal("SIGCONT"))
       target.script = accept

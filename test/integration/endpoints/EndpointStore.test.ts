@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { now, plus, Timestamp } from "../../../src/domain/Timestamp.ts"
 import type { AttemptError } from "../../../src/domain/Webhook.ts"
+import { limits } from "../../../src/services/endpoints/Endpoint.ts"
 import * as EndpointsSql from "../../../src/services/endpoints/EndpointsSql.ts"
 import { type EndpointDelivery, EndpointsStore } from "../../../src/services/endpoints/EndpointsStore.ts"
 import { userData } from "../../../src/services/endpoints/EndpointTables.ts"
@@ -203,6 +204,40 @@ layer(Layer.provideMerge(EndpointsSql.layer, Database.layer))("the store of endp
         const log = yield* store.deliveries("one", "failed", null, 100)
         assert.deepStrictEqual([log.length, new Set(log.map(({ dropped }) => dropped))], [20, new Set(["backlog"])])
         assert.strictEqual(yield* store.dropBacklog(6000, 7), 0)
+      })
+    ))
+
+  it.effect("gives up a backlog without the bodies that an endpoint that is read still has", () =>
+    stored((store, run) =>
+      Effect.gen(function*() {
+        yield* run(endpoint("two"))
+        yield* run("UPDATE webhook_endpoints SET url = NULL WHERE id = 'two'")
+        yield* run(deliveries(20, "now() - n * interval '1 second'", "one", 100))
+        // Half of the changes are for both.
+        yield* run(
+          `INSERT INTO webhook_endpoint_deliveries SELECT 'two', task_uuid, revision, status, format, 0, 0, 1, false, created_at, created_at
+          FROM webhook_endpoint_deliveries ORDER BY created_at LIMIT 10`
+        )
+        assert.lengthOf(yield* store.read("two", 0, yield* now), 10)
+        assert.strictEqual(yield* store.dropBacklog(100, 7), 19)
+        assert.lengthOf(yield* store.read("two", 0, yield* now), 10)
+        assert.lengthOf(yield* run("SELECT FROM webhook_endpoint_bodies"), 11)
+      })
+    ))
+
+  it.effect("reads on behind events whose bodies are gone, in full pages", () =>
+    stored((store, run) =>
+      Effect.gen(function*() {
+        const { readRows } = limits
+        yield* run("UPDATE webhook_endpoints SET url = NULL")
+        yield* run(deliveries(3 * readRows, "now() + n * interval '1 microsecond'"))
+        for (let count = 0; count < 3; count++) yield* store.read("one", 0, yield* now)
+        yield* run(
+          `DELETE FROM webhook_endpoint_bodies b USING webhook_endpoint_deliveries d
+          WHERE d.task_uuid = b.task_uuid AND d.position <= ${readRows + 10} AND d.position <> 2`
+        )
+        const positions = (yield* store.read("one", 0, yield* now)).map(({ position }) => position)
+        assert.deepStrictEqual(positions, [2, ...Array.from({ length: readRows - 1 }, (_, n) => readRows + 11 + n)])
       })
     ))
 

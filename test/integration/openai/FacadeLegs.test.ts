@@ -7,8 +7,7 @@ import * as Response from "../../../src/http/openai/Response.ts"
 import { FacadeLegs } from "../../../src/services/facades/FacadeLegs.ts"
 import * as FacadeLegsSql from "../../../src/services/facades/FacadeLegsSql.ts"
 import { Changes } from "../../../src/services/signals/Changes.ts"
-import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
-import { TaskRetention } from "../../../src/services/store/tasks/TaskRetention.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import * as TaskStoreSql from "../../../src/services/store/tasks/TaskStoreSql.ts"
 import * as Database from "../../kit/Database.ts"
 import { commit, stored } from "../../kit/StoredTasks.ts"
@@ -64,9 +63,9 @@ layer(Layer.mergeAll(layerStores, SecureRandom.layerWebCrypto))("the store of le
       assert.deepStrictEqual(yield* legs.find(taskId, 0), answered)
       assert.deepInclude(yield* legs.find(taskId, 1), { leg: 1, request: "second", output: null, turnSince: null })
 
-      const before = Option.getOrThrow(yield* (yield* TaskReads).outline(taskId))
+      const before = Option.getOrThrow(yield* (yield* TaskStore).outline(taskId))
       yield* commit(taskId, "Completed")
-      const after = Option.getOrThrow(yield* (yield* TaskReads).outline(taskId))
+      const after = Option.getOrThrow(yield* (yield* TaskStore).outline(taskId))
       const found = yield* legs.find(taskId, 1)
       assert.deepInclude(found, { leg: 1, turnSince: 4 })
       // A task that was read before the leg had the turn of the previous leg.
@@ -80,7 +79,7 @@ layer(Layer.mergeAll(layerStores, SecureRandom.layerWebCrypto))("the store of le
       const { uuid: taskId } = yield* stored()
       yield* legs.add({ taskId, leg: 0, request: "x", createdAt, isStored: true })
       yield* commit(taskId, "Failed")
-      assert.isTrue(yield* (yield* TaskRetention).deleteTask(taskId))
+      assert.isTrue(yield* (yield* TaskStore).deleteTask(taskId))
       assert.isUndefined(yield* legs.find(taskId, 0))
       yield* legs.add({ taskId, leg: 0, request: "late", createdAt, isStored: true })
       assert.isUndefined(yield* legs.find(taskId, 0))

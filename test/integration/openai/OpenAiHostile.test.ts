@@ -36,7 +36,8 @@ describe("input", () => {
       "context_length_exceeded",
       "input"
     ])
-    assert.isBelow(Number(process.hrtime.bigint() - startedAt) / 1e6, 2000)
+    // 900 MiB would take a minute.
+    assert.isBelow(Number(process.hrtime.bigint() - startedAt) / 1e6, 10_000)
   })
 
   it("keeps no other large request waiting while a foreground call waits", async () => {

@@ -124,7 +124,7 @@ describe("a continued conversation", () => {
     assert.deepStrictEqual((await runOf(other))["turns"], [])
   })
 
-  it("fails with the reason when its task was deleted before the hand-over", async () => {
+  it("fails with the reason when its task was deleted before the dispatch", async () => {
     const token = await mint("gone")
     const previous = await begin(token, 2_000_000)
     const back = away()

@@ -93,6 +93,15 @@ describe("a dry run", () => {
 })
 
 describe("a bulk action", () => {
+  it("counts as skipped what has ended before its turn", async () => {
+    const tasks = await Promise.all(Array.from({ length: 4 }, () => create("sooner")))
+    const { id } = await start("cancel", { sub: "sooner" }, { rate: 1 })
+    for (const { run } of tasks) await complete(run)
+    const { done, failed, matched, skipped } = await ended(id)
+    assert.deepStrictEqual([matched, done + skipped, failed], [4, 4, 0])
+    assert.isAbove(skipped, 0)
+  })
+
   it("cancels what has not ended, stops the runs, and says by whom on each task", async () => {
     const tasks = await Promise.all(Array.from({ length: 5 }, () => create("canceled")))
     await report(tasks[0]!.run, { type: "processing" })
@@ -221,7 +230,7 @@ describe("a step that takes longer than the lease of its action", () => {
 })
 
 describe("kill -9 in the middle", () => {
-  it("changes each task exactly once", async () => {
+  it.concurrent("changes each task exactly once", async ({ onTestFinished }) => {
     const users = 40
     const own = await use(startSystem({ TOKEN_URL: issuer.url, INTERNAL_TOKEN_NAMES: "ana" }), onTestFinished)
     await insertFailed(own.database, 400, users, "killed")
@@ -251,7 +260,7 @@ describe("kill -9 in the middle", () => {
     assert.deepStrictEqual(await own.database.query("SELECT FROM operator_reruns"), [])
   }, 120_000)
 
-  it("cancels each task once", async () => {
+  it.concurrent("cancels each task once", async ({ onTestFinished }) => {
     const own = await use(startSystem({ MAX_ACTIVE_TASKS: "1000" }), onTestFinished)
     const token = await mint("many")
     await Promise.all(Array.from({ length: 200 }, () => own.service.create(token, "x")))

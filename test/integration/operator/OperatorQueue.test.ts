@@ -109,7 +109,7 @@ describe("the queue of operators", () => {
     const waitsLong = async () =>
       (await get("/overview")).body.alerts.find(({ id }: { id: string }) => id === "queue_waits_long")?.message
     const message = await eventually(waitsLong, (found) => found !== undefined)
-    assert.strictEqual(message, "A run waits for room, the oldest for 10 minutes. Paused: assistant 50.")
+    assert.strictEqual(message, "A run waits for an assistant that is paused, the oldest for 10 minutes. Paused: 50.")
     assert.containSubset((await put(50, { runs: 2 })).body, { paused: true, runs: 2 })
     assert.containSubset((await put(50, { paused: null })).body, { paused: true, runs: 2 })
     assert.containSubset((await put(50, { paused: false })).body, { paused: false, runs: 2 })

@@ -21,8 +21,8 @@ import { allDeliveries, allTasks } from "../../../src/services/operator/Selectio
 import { Changes } from "../../../src/services/signals/Changes.ts"
 import { RevocationRepository } from "../../../src/services/store/revocations/RevocationRepository.ts"
 import * as RevocationRepositorySql from "../../../src/services/store/revocations/RevocationRepositorySql.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import * as TaskStoreSql from "../../../src/services/store/tasks/TaskStoreSql.ts"
-import { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
 import * as Database from "../../kit/Database.ts"
 import { commit, stored } from "../../kit/StoredTasks.ts"
 import { called, claim, record } from "../../kit/StoredWebhooks.ts"
@@ -46,7 +46,7 @@ const newRange = (): Range => {
 const anything = { ...allTasks, after: null, limit: 50 } as const
 
 const failed = Effect.fnUntraced(function*(at: Timestamp, error: string, sub = `user-${at}-${error.length}`) {
-  const writes = yield* TaskWrites
+  const writes = yield* TaskStore
   const task = yield* stored({ createdAt: at, principal: { sub, tokenId: "token", issuedAt: 1 } })
   yield* writes.commit(task.uuid, Failed.make({ error, turn: null }), at)
   return task.uuid
@@ -80,7 +80,7 @@ const contractOfPages = (it: StoreTests) => {
     ([steps, limit, order]) =>
       Effect.gen(function*() {
         const store = yield* OperatorStore
-        const writes = yield* TaskWrites
+        const writes = yield* TaskStore
         const range = newRange()
         let second = 0
         // Several tasks share a moment.
@@ -110,7 +110,7 @@ const contractOfPages = (it: StoreTests) => {
   it.effect("finds tasks by user, status, error and range, and their rows", () =>
     Effect.gen(function*() {
       const store = yield* OperatorStore
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const range = newRange()
       const at = plus(range.from, "1 hour")
       const sub = `sub-${at}`
@@ -161,7 +161,7 @@ const contractOfWebhooks = (it: StoreTests) => {
   it.effect("finds runs without progress, those without it for longest first", () =>
     Effect.gen(function*() {
       const store = yield* OperatorStore
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const { from } = newRange()
       const at = (minutes: number) => plus(from, Duration.minutes(minutes))
       const [quiet, lively, asking, late] = yield* Effect.forEach([1, 0, 0, 2], (minute) =>

@@ -6,7 +6,7 @@ import { fromValue } from "../../../src/domain/json/OpaqueJson.ts"
 import { TaskEvent } from "../../../src/domain/Task.ts"
 import { fromMicros, now, plus } from "../../../src/domain/Timestamp.ts"
 import * as Migrations from "../../../src/services/store/schema/Migrations.ts"
-import { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { encodeReport } from "../../../src/services/usage/UsageReport.ts"
 import * as UsageSql from "../../../src/services/usage/UsageSql.ts"
 import { UsageStore } from "../../../src/services/usage/UsageStore.ts"
@@ -27,7 +27,7 @@ layer(layerUsage)("the trigger of usage", (it) => {
   it.effect("writes nothing while its extension is off, and later counts what was reported meanwhile", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const store = yield* UsageStore
       const [done, interrupted] = [yield* stored(), yield* stored()]
       const interrupt = TaskEvent.cases.Interrupted.make({
@@ -51,7 +51,7 @@ layer(layerUsage)("the trigger of usage", (it) => {
   it.effect("sees the task as the events left it, and fails the commit when it fails", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const seen = "CREATE TABLE seen (revision integer, status text, turn text, error text)"
       const onEvents = `INSERT INTO seen SELECT t.revision, t.status, u.turn, t.error FROM new_events e
         JOIN tasks t ON t.uuid = e.task_uuid AND t.revision = e.revision JOIN task_turns u ON u.task_uuid = t.uuid;`
@@ -85,7 +85,7 @@ layer(layerUsage)("prices", (it) => {
       const task = yield* stored()
       const tokens = { input: 1_000_000, output: 0, total: 1_000_000, cached: 0, reasoning: 0 }
       const completed = TaskEvent.cases.Completed.make({ turn: fromValue({}), report: encodeReport({ model, tokens }) })
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       assert.strictEqual((yield* writes.commit(task.uuid, completed, yield* now))._tag, "Applied")
       yield* TestClock.adjust("1 second")
       return task.uuid

@@ -14,10 +14,14 @@ import { eventually, mint, Service } from "../Service.ts"
 import { use, useDirectory } from "../suite.ts"
 import { coreToken, pythonClient, startCore } from "./startCore.ts"
 
-const startService = async (coreUrl: string, variables: Readonly<Record<string, string>> = {}) => {
-  const database = await use(openDatabase(), onTestFinished)
+const startService = async (
+  coreUrl: string,
+  variables: Readonly<Record<string, string>> = {},
+  after: typeof onTestFinished = onTestFinished
+) => {
+  const database = await use(openDatabase(), after)
   const settings = { DATABASE_URL: database.url, CORE_URL: coreUrl, CORE_TOKEN: coreToken, ...variables }
-  return use(Service.start(settings), onTestFinished)
+  return use(Service.start(settings), after)
 }
 
 const journalOf = (file: string) => fs.existsSync(file) ? fs.readFileSync(file, "utf8").trimEnd().split("\n") : []
@@ -28,13 +32,6 @@ const tool = { type: "function", name: "look", parameters: { type: "object" } }
 export const authorCore = (name: string) => {
   const file = path.join(import.meta.dirname, name)
   describe.skipIf(file.endsWith(".py") && !hasPython)(`a core of ${name}`, () => {
-    it("conforms to the protocol", async () => {
-      const { url } = await startCore(file)
-      const cases = await conformance(url, coreToken)
-      assert.isAtLeast(cases.length, 10)
-      assert.deepStrictEqual(cases.filter(({ outcome }) => outcome !== "passed"), [])
-    }, 60_000)
-
     it("completes tasks, also after tool results, and fails one with the words of its author", async () => {
       const service = await startService((await startCore(file)).url)
       const token = await mint("author")
@@ -102,39 +99,51 @@ export const authorCore = (name: string) => {
       assert.isAtLeast(reader.events.filter(({ event }) => event === "text").length, 10)
     }, 60_000)
 
-    it("loses nothing when it is killed: its runs begin again in the next process", async () => {
-      const journal = path.join(useDirectory(onTestFinished), "journal")
-      const variables = { JOURNAL: journal, RUNS: "8", SILENCE: "10" }
-      const first = await startCore(file, variables)
-      const service = await startService(first.url)
-      const token = await mint("author")
-      const created = await Promise.all(Array.from({ length: 5 }, () => service.create(token, "sleep 4000")))
-      await eventually(
-        () => Promise.resolve(journalOf(journal).filter((line) => line.startsWith("begin"))),
-        ({ length }) => length === 5
-      )
-      first.child.kill("SIGKILL")
-      await first.exited
-      await startCore(file, { ...variables, PORT: first.port })
-      for (const { body } of created) {
-        const task = await service.until(token, body.uuid, "completed", 50_000)
-        assert.strictEqual(task.body.turn.output[0].text, "slept")
-      }
-      const begun = journalOf(journal).filter((line) => line.startsWith("begin"))
-      assert.lengthOf(begun, 10)
-      assert.lengthOf(new Set(begun), 5)
-    }, 90_000)
+    // These wait: each alone takes as long as all three.
+    it.concurrent("conforms to the protocol", async ({ onTestFinished }) => {
+      const { url } = await startCore(file, {}, onTestFinished)
+      const cases = await conformance(url, coreToken)
+      assert.isAtLeast(cases.length, 10)
+      assert.deepStrictEqual(cases.filter(({ outcome }) => outcome !== "passed"), [])
+    }, 60_000)
 
-    it(
-      "ends 200 tasks at once with room for 4, which it never exceeds, also when it is killed in the middle",
-      async () => {
+    it.concurrent(
+      "loses nothing when it is killed: its runs begin again in the next process",
+      async ({ onTestFinished }) => {
+        const journal = path.join(useDirectory(onTestFinished), "journal")
+        const variables = { JOURNAL: journal, RUNS: "8", SILENCE: "10" }
+        const first = await startCore(file, variables, onTestFinished)
+        const service = await startService(first.url, {}, onTestFinished)
+        const token = await mint("author")
+        const created = await Promise.all(Array.from({ length: 5 }, () => service.create(token, "sleep 4000")))
+        await eventually(
+          () => Promise.resolve(journalOf(journal).filter((line) => line.startsWith("begin"))),
+          ({ length }) => length === 5
+        )
+        first.child.kill("SIGKILL")
+        await first.exited
+        await startCore(file, { ...variables, PORT: first.port }, onTestFinished)
+        for (const { body } of created) {
+          const task = await service.until(token, body.uuid, "completed", 50_000)
+          assert.strictEqual(task.body.turn.output[0].text, "slept")
+        }
+        const begun = journalOf(journal).filter((line) => line.startsWith("begin"))
+        assert.lengthOf(begun, 10)
+        assert.lengthOf(new Set(begun), 5)
+      },
+      90_000
+    )
+
+    it.concurrent(
+      "ends 100 tasks at once with room for 4, which it never exceeds, also when it is killed in the middle",
+      async ({ onTestFinished }) => {
         const journal = path.join(useDirectory(onTestFinished), "journal")
         const variables = { JOURNAL: journal, RUNS: "4", SILENCE: "10" }
-        const first = await startCore(file, variables)
+        const first = await startCore(file, variables, onTestFinished)
         // Later tasks wait for longer than that: a wait is no failure. The next process starts within it.
         const settings = { ACCEPTANCE_TIMEOUT: "15 seconds", MAX_ACTIVE_TASKS: "50", ASSISTANT_BACKEND_URL: "none" }
-        const service = await startService(first.url, settings)
-        const tokens = await Promise.all([1, 2, 3, 4].map((number) => mint(`user-${number}`)))
+        const service = await startService(first.url, settings, onTestFinished)
+        const tokens = await Promise.all([1, 2].map((number) => mint(`user-${number}`)))
         const created = await Promise.all(
           tokens.flatMap((token) =>
             Array.from(
@@ -144,13 +153,13 @@ export const authorCore = (name: string) => {
           )
         )
         const ends = () => journalOf(journal).filter((line) => line.startsWith("end")).length
-        await eventually(() => Promise.resolve(ends()), (count) => count >= 60, 60_000)
+        await eventually(() => Promise.resolve(ends()), (count) => count >= 30, 60_000)
         first.child.kill("SIGKILL")
         await first.exited
         const lost = new Set(journalOf(journal).map((line) => line.split(" ")[1]))
         for (const line of journalOf(journal)) if (line.startsWith("end")) lost.delete(line.split(" ")[1])
         fs.appendFileSync(journal, "killed\n")
-        await startCore(file, { ...variables, PORT: first.port })
+        await startCore(file, { ...variables, PORT: first.port }, onTestFinished)
         for (const { token, uuid } of created) await service.until(token, uuid, "completed", 90_000)
         const running = new Set<string>()
         let most = 0
@@ -163,9 +172,11 @@ export const authorCore = (name: string) => {
         }
         assert.strictEqual(most, 4)
         const begun = journalOf(journal).filter((line) => line.startsWith("begin"))
-        assert.lengthOf(new Set(begun), 200)
-        assert.lengthOf(begun, 200 + lost.size)
+        assert.lengthOf(new Set(begun), 100)
         assert.isAtMost(lost.size, 4)
+        assert.isAtLeast(begun.length, 100 + lost.size)
+        // So do those that had ended, but whose last event the kill has lost.
+        assert.isAtMost(begun.length, 100 + 4 + 4)
       },
       180_000
     )

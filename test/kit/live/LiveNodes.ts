@@ -12,9 +12,8 @@ import { LiveReading, type Place } from "../../../src/services/live/LiveReading.
 import { LiveTexts } from "../../../src/services/live/LiveTexts.ts"
 import { Changes } from "../../../src/services/signals/Changes.ts"
 import * as RevocationRepositoryMemory from "../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
-import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import * as TaskStoreMemory from "../../../src/services/store/tasks/TaskStoreMemory.ts"
-import { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
 import { TaskWatch } from "../../../src/services/tasks/TaskWatch.ts"
 import { Turns } from "../../../src/services/tasks/Turns.ts"
 import { layerFormats } from "../WebhookStoreContract.ts"
@@ -42,9 +41,9 @@ interface Node {
 export const turnOf = (text: string) => fromValue({ output: [{ type: "text", text }], messages: [], metadata: {} })
 
 export const makeNodes = Effect.fnUntraced(function*(liveBytes = 64 * 1024 * 1024) {
-  const reads = yield* TaskReads
-  const writes = yield* TaskWrites
-  const store = yield* Effect.context<TaskReads | TaskWrites>()
+  const reads = yield* TaskStore
+  const writes = yield* TaskStore
+  const store = yield* Effect.context<TaskStore>()
   const nodes: Array<Node> = []
   let owner = 0
   let ownedSince = 0
@@ -120,7 +119,7 @@ export const makeNodes = Effect.fnUntraced(function*(liveBytes = 64 * 1024 * 102
       ]),
       Layer.provide(SecureRandom.layerWebCrypto),
       Layer.provide(
-        Layer.succeedContext(Context.omit(Changes)(store as Context.Context<TaskReads | TaskWrites | Changes>))
+        Layer.succeedContext(Context.omit(Changes)(store as Context.Context<TaskStore | Changes>))
       )
     )
     const context = yield* Layer.buildWithScope(Layer.fresh(layer), scope)

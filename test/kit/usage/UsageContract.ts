@@ -15,9 +15,7 @@ import {
 import { fromMicros, now } from "../../../src/domain/Timestamp.ts"
 import * as Usage from "../../../src/domain/Usage.ts"
 import type { RunQueue } from "../../../src/services/store/queue/RunQueue.ts"
-import type { TaskRetention } from "../../../src/services/store/tasks/TaskRetention.ts"
-import { TaskRetention as Retention } from "../../../src/services/store/tasks/TaskRetention.ts"
-import { type NewTask, TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
+import { type NewTask, TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { type Amounts, decode } from "../../../src/services/usage/Usage.ts"
 import { encodeReport } from "../../../src/services/usage/UsageReport.ts"
 import { UsageStore } from "../../../src/services/usage/UsageStore.ts"
@@ -25,7 +23,7 @@ import { admit } from "../RunQueueContract.ts"
 import { call, eventOf, newRunId, stored, uuid } from "../StoredTasks.ts"
 
 export type UsageTests = Vitest.MethodsNonLive<
-  TaskWrites | RunQueue | TaskRetention | UsageStore | SecureRandom.SecureRandom
+  TaskStore | RunQueue | TaskStore | UsageStore | SecureRandom.SecureRandom
 >
 
 const tokensOf = (input: number, output: number): Usage.Tokens => ({
@@ -178,7 +176,7 @@ export const contract = (it: UsageTests) => {
     [Steps],
     ([given]) =>
       Effect.gen(function*() {
-        const writes = yield* TaskWrites
+        const writes = yield* TaskStore
         const store = yield* UsageStore
         const sub = `user-${yield* uuid}`
         const principal = { sub, tokenId: "token", issuedAt: 1_700_000_000 }
@@ -224,7 +222,7 @@ export const contract = (it: UsageTests) => {
 
   it.effect("counts the difference of each leg, in the hour of its interrupt or end", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const store = yield* UsageStore
       yield* TestClock.setTime(Date.parse("2026-11-21T10:59:00Z"))
       const task = yield* stored()
@@ -268,7 +266,7 @@ export const contract = (it: UsageTests) => {
 
   it.effect("leaves out the time for which resumed runs wait in the queue", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const store = yield* UsageStore
       const begun = (yield* now) / 1000
       const at = (minutes: number) => Effect.andThen(TestClock.setTime(begun + minutes * 60_000), now)
@@ -299,9 +297,9 @@ export const contract = (it: UsageTests) => {
 
   it.effect("keeps usage after its task is deleted, until it is erased or too old", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const store = yield* UsageStore
-      const retention = yield* Retention
+      const retention = yield* TaskStore
       const end = Effect.fnUntraced(function*() {
         const task = yield* stored()
         const at = yield* now
@@ -335,7 +333,7 @@ export const contract = (it: UsageTests) => {
 
   it.effect("does not count an event of a run that is over", () =>
     Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const writes = yield* TaskStore
       const store = yield* UsageStore
       const task = yield* stored()
       const fence = { runId: yield* newRunId }

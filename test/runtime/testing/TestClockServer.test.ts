@@ -70,7 +70,10 @@ describe("responses", () => {
     const complete = () => request(`/test/tasks/${uuid}/complete`, { body: { turn: "done" } })
     assert.deepStrictEqual(await complete(), { status: 200, body: { status: "completed", applied: true } })
     assert.strictEqual((await complete()).status, 409)
-    assert.strictEqual((await request("/test/clock/advance", { body: { duration: "soon" } })).status, 422)
+    for (const duration of ["soon", "-30 minutes"]) {
+      assert.strictEqual((await request("/test/clock/advance", { body: { duration } })).status, 422)
+    }
+    assert.strictEqual((await request("/test/tokens", { body: { sub: "" } })).status, 422)
     assert.strictEqual((await request("/test/webhooks", { body: { answer: ["up"] } })).status, 422)
     const run = (await request(`/test/tasks/${uuid}/run`)).body
     assert.deepInclude(run, { taskId: uuid, sub: "cleo", results: null })

@@ -293,7 +293,7 @@ describe("an idle service", () => {
           yield* TestClock.adjust("1 minute")
           const before = sleeps.count()
           yield* TestClock.adjust(duration)
-          assert.isAtMost(sleeps.count() - before, 1.7 * hours + 10)
+          assert.isAtMost(sleeps.count() - before, 1.6 * hours + 2)
         }).pipe(
           Effect.provide(
             TestService.layerClient("ann").pipe(

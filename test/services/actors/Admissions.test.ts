@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { TaskId } from "../../../src/domain/Task.ts"
+import { RunId, TaskId } from "../../../src/domain/Task.ts"
+import { now } from "../../../src/domain/Timestamp.ts"
 import * as Admissions from "../../../src/services/actors/Admissions.ts"
 import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
@@ -82,7 +83,24 @@ describe("an admission", () => {
       assert.strictEqual(yield* callsAfter(1), 1)
       // In 100 ms.
       assert.isAtMost(yield* callsAfter(20), 4)
-    }).pipe(Effect.provide(calling(calls, () => "full", {}, layerOneOfMany)))
+    }).pipe(Effect.provide(calling(calls, (call) => call === 1 ? "empty" : "full", {}, layerOneOfMany)))
+  })
+
+  it.effect("follows each end while runs wait, also those from before the start, and none while nothing waits", () => {
+    const calls: Array<number> = []
+    return Effect.gen(function*() {
+      const busy = yield* CoreBusy
+      const callsAfterEnd = Effect.gen(function*() {
+        const before = calls.length
+        busy.left(true)
+        yield* TestClock.adjust("1 millis")
+        return calls.length - before
+      })
+      yield* TestClock.adjust("1 millis")
+      const found: Array<number> = []
+      for (let number = 0; number < 4; number++) found.push(yield* callsAfterEnd)
+      assert.deepStrictEqual(found, [1, 1, 1, 0])
+    }).pipe(Effect.provide(calling(calls, (call) => call < 4 ? "full" : "empty")))
   })
 
   for (const outcome of ["full", "empty"] as const) {
@@ -91,4 +109,17 @@ describe("an admission", () => {
         assert.lengthOf(yield* callsOf(() => outcome), 1)
       }))
   }
+
+  it.effect("ends the time of a busy core for which nothing waits but what a pause or a limit holds", () =>
+    Effect.gen(function*() {
+      const busy = yield* CoreBusy
+      const run = RunId.make("019ac5d2-8001-7b10-a5f3-000000000002")
+      yield* busy.refused(run, busy.begin(run, yield* now)!, null, yield* now)
+      busy.end(run, yield* now)
+      busy.waits()
+      yield* TestClock.adjust("9 seconds")
+      assert.isTrue(busy.isBusy())
+      yield* TestClock.adjust("3 seconds")
+      assert.isFalse(busy.isBusy())
+    }).pipe(Effect.provide(calling([], () => "full", {}))))
 })

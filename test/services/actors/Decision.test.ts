@@ -43,7 +43,7 @@ const headOf = ({ acceptanceDeadline, deadline, resumedAt, revision, run, status
   acceptanceDeadline: acceptanceDeadline === null ? null : at(acceptanceDeadline),
   resumedAt: resumedAt === null ? null : at(resumedAt),
   lastEventAt: null,
-  handOvers: null,
+  redispatches: null,
   room: null,
   queueRevision: 0
 })
@@ -99,8 +99,8 @@ const after = (moment: Timestamp, seconds: number) => plus(moment, Duration.seco
 describe("a run is silent", () => {
   it("for as long as its core declared, then after twice that time, and so on, at most 10 min apart", () => {
     const pauses = [[null, 60], [1, 120], [2, 240], [3, 480], [4, 600], [50, 600]] as const
-    for (const [handOvers, seconds] of pauses) {
-      const actor = { ...quiet, head: { ...processing, handOvers } }
+    for (const [redispatches, seconds] of pauses) {
+      const actor = { ...quiet, head: { ...processing, redispatches } }
       const moment = after(at(1), seconds)
       assert.isFalse(isSilent(actor, Timestamp.make(moment - 1), at(0)))
       assert.isTrue(isSilent(actor, moment, at(0)))

@@ -42,7 +42,7 @@ describe("a run that waits for its lane", () => {
       const read: Array<string> = []
       yield* withCore({
         onStart: () => Deferred.await(answer),
-        withReads: (reads) => ({
+        withStore: (reads) => ({
           ...reads,
           pendingRun: (uuid) => Effect.andThen(Effect.sync(() => read.push(uuid)), reads.pendingRun(uuid))
         })

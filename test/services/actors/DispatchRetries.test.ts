@@ -19,7 +19,7 @@ import {
   withCore
 } from "../../kit/TestTasks.ts"
 
-/** Seconds after the first attempt at which a run is handed over, from a core that answers each attempt as `onStart` says. */
+/** Seconds after the first attempt at which a run is dispatched, from a core that answers each attempt as `onStart` says. */
 const recorded = (onStart: CoreScript["onStart"]) => {
   const moments: Array<Timestamp> = []
   return {

@@ -1,4 +1,4 @@
-/** Runs that report nothing are handed over again if their core declares it, under TestClock. */
+/** Runs that report nothing are dispatched again if their core declares it, under TestClock. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Queue, Result } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -8,7 +8,7 @@ import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import { now, plus } from "../../../src/domain/Timestamp.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
 import type { Run } from "../../../src/services/core/CoreClient.ts"
-import { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import { commit, stored } from "../../kit/StoredTasks.ts"
 import {
@@ -40,7 +40,7 @@ const sign = ({ run, tasks }: Started) => reportTo(tasks, { ...envelope(run), ty
 /** A test with a task that is processing, whose core declares 60 s. */
 const declared = <E>(
   script: Partial<CoreScript>,
-  body: (core: Core, started: Started) => Effect.Effect<void, E, Tasks | TaskWrites>
+  body: (core: Core, started: Started) => Effect.Effect<void, E, Tasks | TaskStore>
 ) =>
   withCore(
     { onStart: accepts, silence: 60, sweepInterval: Duration.seconds(1), ...script },
@@ -53,7 +53,7 @@ const declared = <E>(
   )
 
 describe("a silent run", () => {
-  it.effect("is handed over again with its id, then after twice the time, and so on, at most 10 min apart", () =>
+  it.effect("is dispatched again with its id, then after twice the time, and so on, at most 10 min apart", () =>
     declared({}, (core, { run, uuid }) =>
       Effect.gen(function*() {
         const moments: Array<number> = []
@@ -132,7 +132,7 @@ describe("a silent run", () => {
 })
 
 describe("a run that lives", () => {
-  it.effect("is not handed over again: an event without effect is a sign of life too", () =>
+  it.effect("is not dispatched again: an event without effect is a sign of life too", () =>
     declared({}, (core, started) =>
       Effect.gen(function*() {
         const repeated = { ...envelope(started.run), type: "progress", turn } as const
@@ -146,7 +146,7 @@ describe("a run that lives", () => {
         assert.include((yield* started.tasks.get(caller.principal, started.uuid)).turn, "output")
       })))
 
-  it.effect("is handed over after its silence alone once it has reported again", () =>
+  it.effect("is dispatched after its silence alone once it has reported again", () =>
     declared({}, (core, started) =>
       Effect.gen(function*() {
         yield* TestClock.adjust("200 seconds")
@@ -158,22 +158,22 @@ describe("a run that lives", () => {
         assert.lengthOf(yield* received(core), 1)
       })))
 
-  it.effect("is not handed over again when another node has heard of it", () =>
+  it.effect("is not dispatched again when another node has heard of it", () =>
     declared({}, (core, { run }) =>
       Effect.gen(function*() {
-        const writes = yield* TaskWrites
+        const store = yield* TaskStore
         for (let minute = 0; minute < 10; minute++) {
           yield* TestClock.adjust("50 seconds")
           // The commit alone, as another node makes it.
           const fence = { runId: run.runId, coreEventId: `sign ${minute}` }
-          yield* writes.commit(run.taskId, { _tag: "Accepted" }, yield* now, fence)
+          yield* store.commit(run.taskId, { _tag: "Accepted" }, yield* now, fence)
         }
         assert.deepStrictEqual(yield* received(core), [])
         yield* TestClock.adjust("63 seconds")
         assert.deepStrictEqual(yield* received(core), [run.runId])
       })))
 
-  it.effect("is not ended by any answer to a repeated hand-over, nor handed over once it has reported", () => {
+  it.effect("is not ended by any answer to a repeated dispatch, nor dispatched once it has reported", () => {
     const refuse = () => Effect.fail(new CoreRefused({ status: 409 }))
     let answer: () => ReturnType<CoreScript["onStart"]> = accepts
     return declared({ onStart: () => answer() }, (core, started) =>
@@ -221,11 +221,11 @@ describe("a run that lives", () => {
     )
   })
 
-  it.effect("is not handed over again because the database was away", () => {
+  it.effect("is not dispatched again because the database was away", () => {
     let isAway = false
     const away = Effect.fail(new StoreUnavailable({ cause: "away" }))
     return declared({
-      withScans: (scans) => ({ ...scans, overdue: (...call) => isAway ? away : scans.overdue(...call) })
+      withStore: (scans) => ({ ...scans, overdue: (...call) => isAway ? away : scans.overdue(...call) })
     }, (core, started) =>
       Effect.gen(function*() {
         yield* TestClock.adjust("50 seconds")
@@ -248,7 +248,7 @@ const startedTaskOf = Effect.fnUntraced(function*(core: Core, one: typeof caller
 })
 
 describe("many silent runs", () => {
-  it.effect("are all handed over again, each once, and begin again", () =>
+  it.effect("are all dispatched again, each once, and begin again", () =>
     withCore({ onStart: accepts, silence: 60, sweepInterval: Duration.seconds(1) }, (core) =>
       Effect.gen(function*() {
         const callers = Array.from({ length: 40 }, (_, n) => callerOf(`user-${n}`))

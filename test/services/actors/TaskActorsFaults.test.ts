@@ -31,7 +31,7 @@ describe("during a fault of the store, the service", () => {
     let faults = 3
     return withCore({
       onStart: accepts,
-      withReads: (reads) => ({
+      withStore: (reads) => ({
         ...reads,
         pendingRun: (uuid) => Effect.suspend(() => faults-- > 0 ? connectionLost : reads.pendingRun(uuid))
       })
@@ -49,7 +49,7 @@ describe("during a fault of the store, the service", () => {
   it.effect("dispatches a task once when a sweep reads its row before the reply to its create", () => {
     return withCore({
       onStart: accepts,
-      withWrites: (writes) => ({
+      withStore: (writes) => ({
         ...writes,
         create: (...args) => Effect.tap(writes.create(...args), () => Effect.sleep("10 seconds"))
       })
@@ -68,7 +68,7 @@ describe("during a fault of the store, the service", () => {
       let isLost = false
       return withCore({
         onStart: accepts,
-        withWrites: (writes) => ({
+        withStore: (writes) => ({
           ...writes,
           commit: (...args) => {
             if (args[1]._tag !== "ToolResultsSubmitted" || isLost) return writes.commit(...args)
@@ -93,7 +93,7 @@ describe("during a fault of the store, the service", () => {
   it.effect("ends a task in time when it was interrupted without the actor's knowledge and both its deadlines coincide", () =>
     withCore({
       onStart: accepts,
-      withWrites: (writes) => ({
+      withStore: (writes) => ({
         ...writes,
         commit: (...args) =>
           args[1]._tag === "Interrupted"
@@ -126,7 +126,7 @@ describe("during a fault of the store, the service", () => {
     let attempts = 0
     return withCore({
       onStart: accepts,
-      withWrites: (writes) => ({
+      withStore: (writes) => ({
         ...writes,
         commit: (...args) =>
           Effect.suspend(() => {
@@ -155,7 +155,7 @@ describe("during a fault of the store, the service", () => {
     let faults = 3
     return withCore({
       onStart: () => Effect.sleep("35 seconds"),
-      withWrites: (writes) => ({
+      withStore: (writes) => ({
         ...writes,
         startAcceptance: (...args) =>
           Effect.suspend(() => faults-- > 0 ? connectionLost : writes.startAcceptance(...args))
@@ -190,11 +190,11 @@ describe("a repeated request", () => {
     withCore({ onStart: accepts, layerOwnership: layerOthers }, () =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
-        const claim = { key: "key", fingerprint: "create" }
-        const { uuid } = yield* tasks.create(caller, question, claim)
+        const key = { value: "key", fingerprint: "create" }
+        const { uuid } = yield* tasks.create(caller, question, key)
         const told: Array<TaskId> = []
         yield* (yield* Changes).relay((id) => told.push(id))
-        const { isReplay } = yield* tasks.create(caller, question, claim)
+        const { isReplay } = yield* tasks.create(caller, question, key)
         assert.isTrue(isReplay)
         assert.deepStrictEqual(told, [uuid])
       }).pipe(Effect.scoped)))

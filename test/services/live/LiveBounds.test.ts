@@ -7,7 +7,7 @@ import * as Limits from "../../../src/domain/Limits.ts"
 import { type RunId, TaskEvent, type TaskHead, type TaskId } from "../../../src/domain/Task.ts"
 import type { Place } from "../../../src/services/live/LiveReading.ts"
 import { keptUnits } from "../../../src/services/live/LiveText.ts"
-import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { layerStore, makeNodes, type Received, turnOf } from "../../kit/live/LiveNodes.ts"
 import { call, newRunId, stored } from "../../kit/StoredTasks.ts"
 
@@ -16,7 +16,7 @@ const long = "0123456789abcdef".repeat(4096)
 
 const makeWorld = Effect.fnUntraced(function*(liveBytes?: number) {
   const nodes = yield* makeNodes(liveBytes)
-  const reads = yield* TaskReads
+  const store = yield* TaskStore
   let eventNumber = 0
   const begin = Effect.gen(function*() {
     const { runId, uuid } = yield* stored({ maxExecutionTime: 86_400 })
@@ -81,7 +81,7 @@ const makeWorld = Effect.fnUntraced(function*(liveBytes?: number) {
     begin,
     read,
     nodes: nodes.nodes,
-    headOf: (uuid: TaskId) => Effect.map(reads.heads([uuid]), ([head]) => head as TaskHead)
+    headOf: (uuid: TaskId) => Effect.map(store.heads([uuid]), ([head]) => head as TaskHead)
   }
 })
 

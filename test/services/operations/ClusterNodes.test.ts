@@ -7,7 +7,7 @@ import { Timestamp } from "../../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
 import { makeSelf } from "../../../src/services/operations/ClusterNodes.ts"
-import { TaskScans } from "../../../src/services/store/tasks/TaskScans.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 
 const deadline = Timestamp.make(3_600_000_000)
 const later = Timestamp.make(7_200_000_000)
@@ -29,7 +29,7 @@ describe("a node's description", () => {
       assert.strictEqual(yield* nextDue, deadline)
     }).pipe(Effect.provide([
       Layer.mock(TaskActors, { load: Effect.succeed({ tasks: 0, nextDue: later, lateness: 0 }) }),
-      Layer.mock(TaskScans, { nextDeadline: () => Effect.suspend(() => search) }),
+      Layer.mock(TaskStore, { nextDeadline: () => Effect.suspend(() => search) }),
       TaskOwnership.layerAlone,
       SecureRandom.layerWebCrypto
     ]))

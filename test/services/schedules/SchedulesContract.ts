@@ -11,7 +11,7 @@ import {
   ScheduleId
 } from "../../../src/services/schedules/Schedule.ts"
 import { type Attempted, type FiringClaim, SchedulesStore } from "../../../src/services/schedules/SchedulesStore.ts"
-import type { TaskWrites } from "../../../src/services/store/tasks/TaskWrites.ts"
+import type { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { commit, stored, uuid } from "../../kit/StoredTasks.ts"
 
 const lease = Duration.seconds(10)
@@ -83,7 +83,7 @@ const fired = Effect.fnUntraced(function*(schedule: Schedule, moment: Timestamp,
   return claimed
 })
 
-type ScheduleTests = Vitest.MethodsNonLive<SchedulesStore | TaskWrites | SecureRandom.SecureRandom>
+type ScheduleTests = Vitest.MethodsNonLive<SchedulesStore | TaskStore | SecureRandom.SecureRandom>
 
 const definitions = (it: ScheduleTests) => {
   it.effect("returns schedules as they were saved, by id, by key and by state, newest first", () =>
@@ -152,13 +152,13 @@ const definitions = (it: ScheduleTests) => {
     Effect.gen(function*() {
       const store = yield* SchedulesStore
       const { id, sub } = yield* made()
-      const claim = { key: "k", fingerprint: "one" }
+      const key = { value: "k", fingerprint: "one" }
       const first = yield* newSchedule({ sub })
       yield* Effect.addFinalizer(() => Effect.orDie(store.delete(first.id)))
-      assert.deepStrictEqual(yield* store.insert(first, claim), { _tag: "Saved" })
+      assert.deepStrictEqual(yield* store.insert(first, key), { _tag: "Saved" })
       const again = yield* newSchedule({ sub })
-      assert.deepStrictEqual(yield* store.insert(again, claim), { _tag: "Replayed", id: first.id })
-      const other = { ...claim, fingerprint: "two" }
+      assert.deepStrictEqual(yield* store.insert(again, key), { _tag: "Replayed", id: first.id })
+      const other = { ...key, fingerprint: "two" }
       assert.deepStrictEqual(yield* store.insert(again, other), { _tag: "IdempotencyKeyReused" })
       assert.notStrictEqual(first.id, id)
     }))

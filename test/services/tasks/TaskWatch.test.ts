@@ -6,7 +6,7 @@ import type { TaskHead } from "../../../src/domain/Task.ts"
 import { Memory } from "../../../src/services/limits/Memory.ts"
 import { Changes } from "../../../src/services/signals/Changes.ts"
 import * as RevocationRepositoryMemory from "../../../src/services/store/revocations/RevocationRepositoryMemory.ts"
-import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import * as TaskStoreMemory from "../../../src/services/store/tasks/TaskStoreMemory.ts"
 import { TaskWatch } from "../../../src/services/tasks/TaskWatch.ts"
 import { Turns } from "../../../src/services/tasks/Turns.ts"
@@ -27,21 +27,21 @@ layer(
 )("a wait for a change", (it) => {
   it.effect("ends with a change of this node, but not with one that its caller knew when it is published late", () =>
     Effect.gen(function*() {
-      const reads = yield* TaskReads
+      const store = yield* TaskStore
       const watch = yield* TaskWatch
       const { publish, receive } = yield* Changes
       const { uuid } = yield* stored()
       yield* commit(uuid, "Accepted")
-      const [accepted] = yield* reads.heads([uuid])
+      const [accepted] = yield* store.heads([uuid])
       yield* commit(uuid, "Progressed")
-      const [known] = yield* reads.heads([uuid])
-      const isNew = ({ handOvers, revision }: TaskHead) =>
-        revision !== known!.revision || handOvers !== known!.handOvers
+      const [known] = yield* store.heads([uuid])
+      const isNew = ({ redispatches, revision }: TaskHead) =>
+        revision !== known!.revision || redispatches !== known!.redispatches
       const waiting = yield* Effect.forkChild(watch.until(known!, isNew, Duration.seconds(30)))
       yield* TestClock.adjust(1)
       yield* publish(uuid, accepted)
-      // Hand-overs change without a revision.
-      yield* publish(uuid, { ...known!, handOvers: 1 })
+      // Dispatches change without a revision.
+      yield* publish(uuid, { ...known!, redispatches: 1 })
       yield* TestClock.adjust(1)
       assert.isUndefined(waiting.pollUnsafe())
       // The row is not read again to see whether it is enough: it is not.

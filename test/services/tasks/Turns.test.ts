@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import * as Limits from "../../../src/domain/Limits.ts"
 import { TaskId } from "../../../src/domain/Task.ts"
 import { Memory } from "../../../src/services/limits/Memory.ts"
-import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { makeClient, slicesOf, Turns } from "../../../src/services/tasks/Turns.ts"
 
 const uuid = TaskId.make("019a0000-0000-7000-8000-000000000000")
@@ -23,30 +23,39 @@ describe("Turns", () => {
       yield* Effect.scoped(share(makeClient(), versionOf(2)))
       yield* both
       assert.deepStrictEqual(read, [1, 2, 1])
-    }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskReads, {})]))))
+    }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskStore, {})]))))
 
-  it.effect("ends a slow client only while another user waits for its memory", () =>
-    Effect.gen(function*() {
-      const sent = yield* Turns
-      const share = yield* sent.share(() => Effect.void)
-      const scope = yield* Scope.make()
-      const hold = (sub: string) =>
-        share(makeClient(), versionOf(1, sub, large)).pipe(Effect.provideService(Scope.Scope, scope))
-      const slow = makeClient()
-      yield* Effect.scoped(Effect.gen(function*() {
-        yield* share(slow, versionOf(1, "slow", large))
-        const sending = yield* Effect.forkChild(Stream.runDrain(sent.send(slow, Stream.never)))
-        yield* hold("one")
-        yield* hold("two")
-        yield* TestClock.adjust("1 minute")
-        assert.isUndefined(sending.pollUnsafe())
-        const waiting = yield* Effect.forkChild(hold("three"))
-        yield* TestClock.adjust("4 seconds")
-        assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(sending)))
-        yield* Fiber.interrupt(waiting)
-      }))
-      yield* Scope.close(scope, Exit.void)
-    }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskReads, {})]))))
+  it.effect.each(
+    [
+      ["takes all and is sent no more", () => Effect.void],
+      ["takes nothing, so that its connection is full", () => Effect.never]
+    ] as const
+  )(
+    "ends a slow client only while another user waits for its memory: one that %s",
+    ([, take]) =>
+      Effect.gen(function*() {
+        const sent = yield* Turns
+        const share = yield* sent.share(() => Effect.void)
+        const scope = yield* Scope.make()
+        const hold = (sub: string) =>
+          share(makeClient(), versionOf(1, sub, large)).pipe(Effect.provideService(Scope.Scope, scope))
+        const slow = makeClient()
+        yield* Effect.scoped(Effect.gen(function*() {
+          yield* share(slow, versionOf(1, "slow", large))
+          const bytes = Stream.concat(Stream.succeed(new Uint8Array(10)), Stream.never)
+          const sending = yield* Effect.forkChild(Stream.runForEach(sent.send(slow, bytes), take))
+          yield* hold("one")
+          yield* hold("two")
+          yield* TestClock.adjust("1 minute")
+          assert.isUndefined(sending.pollUnsafe())
+          const waiting = yield* Effect.forkChild(hold("three"))
+          yield* TestClock.adjust("4 seconds")
+          assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(sending)))
+          yield* Fiber.interrupt(waiting)
+        }))
+        yield* Scope.close(scope, Exit.void)
+      }).pipe(Effect.provide(Layer.provide(Turns.layer, [Memory.layer, Layer.mock(TaskStore, {})])))
+  )
 
   it.effect("sends the pieces in their order", () =>
     Effect.gen(function*() {

@@ -18,18 +18,6 @@ const redeliver = (uuid: TaskId) =>
   })
 
 describe("a webhook", () => {
-  it.effect("is unsigned without a secret and not sent without a callback URL", () =>
-    withTarget(() => Effect.succeed(200), (core) =>
-      Effect.gen(function*() {
-        yield* complete(core, { callbackUrl: null })
-        yield* complete(core, { callbackSecret: null })
-        const post = yield* Queue.take(core.posts)
-        assert.notProperty(post.headers, "x-signature")
-        assert.notProperty(post.headers, "webhook-signature")
-        yield* TestClock.adjust("10 minutes")
-        assert.strictEqual(yield* Queue.size(core.posts), 0)
-      })))
-
   it.effect("is attempted five times with the same bytes, 10, 30, 60 and 120 s after the end of the previous attempt", () =>
     withTarget(() => Effect.delay(Effect.succeed(500), "3 seconds"), (core) =>
       Effect.gen(function*() {

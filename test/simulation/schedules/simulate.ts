@@ -21,7 +21,7 @@ import { ScheduleWake } from "../../../src/services/schedules/ScheduleWake.ts"
 import { TaskBodies } from "../../../src/services/schedules/TaskBodies.ts"
 import { Settings } from "../../../src/services/settings/Settings.ts"
 import { MemoryTables } from "../../../src/services/store/MemoryTables.ts"
-import { TaskReads } from "../../../src/services/store/tasks/TaskReads.ts"
+import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import { Secrets } from "../../../src/services/tokens/Secrets.ts"
 import { TokenRevocations } from "../../../src/services/tokens/TokenRevocations.ts"
@@ -126,14 +126,14 @@ const nodeLayer = (world: World, died: Deferred.Deferred<void>) => {
   const layerTasks = Layer.succeed(
     Tasks,
     partly<Tasks["Service"]>({
-      create: ({ principal: { sub } }, _, claim) =>
-        step(Effect.sync(() => ({ uuid: tasks.create(sub, claim?.key ?? ""), maxExecutionTime: 1, isReplay: false })))
+      create: ({ principal: { sub } }, _, key) =>
+        step(Effect.sync(() => ({ uuid: tasks.create(sub, key?.value ?? ""), maxExecutionTime: 1, isReplay: false })))
     })
   )
   const layerReads = Layer.succeed(
-    TaskReads,
-    partly<TaskReads["Service"]>({
-      claimed: (_, key) =>
+    TaskStore,
+    partly<TaskStore["Service"]>({
+      usedKey: (_, key) =>
         Effect.sync(() =>
           Option.map(Option.fromUndefinedOr(tasks.byKey.get(key)), (taskId) => ({ taskId, fingerprint: "" }))
         )

@@ -8,7 +8,7 @@ import { makeRun, messagesOf, type StartRun } from "./RunContext.ts"
 
 /** Bytes: a request of 16 MiB with its earlier turns, the state and results of a resume. */
 const maxBodyBytes = 64 * 1024 * 1024
-/** Ended runs that are remembered, so that a repeated hand-over does not begin one again. */
+/** Ended runs that are remembered, so that a repeated dispatch does not begin one again. */
 const rememberedRuns = 10_000
 /** Milliseconds: a longer timer would fire immediately. */
 const maxTimer = 2 ** 31 - 1

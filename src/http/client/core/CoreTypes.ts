@@ -13,7 +13,7 @@ export interface RunFiles extends Pick<FilesResource, "upload" | "url"> {
   readonly download: (item: StoredItem | string) => Promise<Response>
 }
 
-/** One run of a task: from its hand-over, or from the answers to its tool calls, to its end or the next tool calls. */
+/** One run of a task: from its dispatch, or from the answers to its tool calls, to its end or the next tool calls. */
 export interface Run {
   readonly taskId: string
   /** The same when a lost run is begun again. */

@@ -264,9 +264,9 @@ export interface WaitingOn {
   readonly position: number | null
   /** Deadline; the task fails when it passes. */
   readonly until: string
-  /** The last sign of life, while the core reports nothing of the run and it was handed over again; otherwise null. */
+  /** The last sign of life, while the core reports nothing of the run and it was dispatched again; otherwise null. */
   readonly silent_since: string | null
-  /** With `silent_since`, how often the run was handed over again since then; otherwise null. */
+  /** With `silent_since`, how often the run was dispatched again since then; otherwise null. */
   readonly hand_overs: number | null
 }
 
@@ -697,11 +697,11 @@ export interface ListTasksQuery {
    * ids and metadata of the caller's newest 10,000 tasks, and the excerpts of the newest 1,000.
    */
   readonly q?: string | undefined
-  /** Only tasks of this assistant, of the caller's newest 10,000 tasks, at most 1,000. */
+  /** Only tasks of this assistant. */
   readonly assistant_id?: number | undefined
-  /** Only tasks created at this moment or later, at most 1,000. */
+  /** Only tasks created at this moment or later. */
   readonly from?: string | undefined
-  /** Only tasks created before this moment, at most 1,000. */
+  /** Only tasks created before this moment. */
   readonly to?: string | undefined
   /**
    * `metadata` adds the metadata of each task, `excerpt` the beginning of its request, `waiting_on` the party that has

@@ -12,7 +12,7 @@ import * as Limits from "../../../domain/Limits.ts"
 import type { FairPermits } from "../../../services/limits/FairPermits.ts"
 import { Memory } from "../../../services/limits/Memory.ts"
 import { PassedBytes } from "../../../services/limits/PassedBytes.ts"
-import type { IdempotencyClaim } from "../../../services/store/tasks/TaskWrites.ts"
+import type { RequestKey } from "../../../services/store/tasks/TaskStore.ts"
 import { Timeouts } from "../../../services/timing/Intervals.ts"
 import {
   invalid,
@@ -177,18 +177,18 @@ interface Attempt<A> {
 
 export class BodyReader extends Context.Service<BodyReader, {
   /**
-   * The body of a request, and its claim if it has an `Idempotency-Key`. The token is checked again after the body has
+   * The body of a request, and its key if it has an `Idempotency-Key`. The token is checked again after the body has
    * arrived. Permits of a large body are released when the request's scope closes.
    */
   readonly read: <A>(
     kind: BodyKind<A>,
     request: HttpServerRequest.HttpServerRequest
   ) => Effect.Effect<
-    { readonly body: A; readonly claim: IdempotencyClaim | undefined },
+    { readonly body: A; readonly key: RequestKey | undefined },
     BodyError,
     Scope.Scope
   >
-  /** The same of a body without a claim, with what was found in one that is refused. */
+  /** The same of a body without a key, with what was found in one that is refused. */
   readonly attempt: <A>(
     kind: BodyKind<A>,
     request: HttpServerRequest.HttpServerRequest
@@ -305,7 +305,7 @@ const make = Effect.gen(function*() {
     const fingerprint = IdempotencyKey.isGiven(request)
       ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request), bytes)
       : undefined
-    return { body, claim: yield* IdempotencyKey.claimOfRequest(request, fingerprint) }
+    return { body, key: yield* IdempotencyKey.keyOfRequest(request, fingerprint) }
   })
 
   return BodyReader.of({ read, attempt })

@@ -52,14 +52,14 @@ export const refusedCreates = {
   CreateRefused: ({ message }: { readonly message: string }) => Effect.fail(invalid("body", message))
 }
 
-/** Returns a function that makes the same claim as REST for the same key, path and body. */
-export const makeClaim = Effect.map(
+/** Returns a function that returns the same key as REST for the same header, path and body. */
+export const makeKeyOf = Effect.map(
   Digest.Digest,
   (digest) =>
     Effect.fnUntraced(function*(key: string | undefined, path: string, body: Uint8Array) {
       if (key === undefined) return undefined
       const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, body)
-      return yield* Effect.mapError(IdempotencyKey.claimOf(key, fingerprint), asInvalidRequest)
+      return yield* Effect.mapError(IdempotencyKey.keyOf(key, fingerprint), asInvalidRequest)
     })
 )
 

@@ -60,8 +60,8 @@ export const layerTurns = ({ backend, findUser }: { readonly backend: Backend; r
     }, Effect.catchTags(refusals))
 
     const createTranscription = Effect.fnUntraced(function*(caller: Caller) {
-      const { file: { id } } = yield* readTranscription
-      return respond(200, { text: yield* backend.transcribe(caller, id) })
+      const { file } = yield* readTranscription
+      return respond(200, { text: yield* backend.transcribe(caller, file) })
     }, Effect.catchTags(refusals))
 
     yield* router.add("POST", "/chats", handler(createChat))

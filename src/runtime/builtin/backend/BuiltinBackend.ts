@@ -147,7 +147,7 @@ export const make = Effect.fnUntraced(function*(options: BackendOptions) {
       if (lines === undefined) return yield* noSuchChat
       return Effect.isEffect(lines) ? [Effect.succeed(yield* lines)] : lines
     }, Effect.provideService(HttpClient.HttpClient, http)),
-    transcribe: (_, id) => Effect.provideService(transcribeFile(id), HttpClient.HttpClient, http)
+    transcribe: (_, { id }) => Effect.provideService(transcribeFile(id), HttpClient.HttpClient, http)
   }
   return backend
 })

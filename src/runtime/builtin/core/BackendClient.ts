@@ -124,8 +124,8 @@ export const make = (url: string): Effect.Effect<Backend, never, HttpClient.Http
           Effect.map(({ id }) => id)
         ),
       createTurn,
-      transcribe: (caller, id) =>
-        post(http.execute, caller, "/transcriptions", { file: { id } }).pipe(
+      transcribe: (caller, file) =>
+        post(http.execute, caller, "/transcriptions", { file }).pipe(
           Effect.flatMap((response) => Effect.mapError(readTranscription(response), toFailure)),
           within(transcriptionTimeout),
           Effect.map(({ text }) => text)

@@ -200,10 +200,10 @@ const makeProcess = <R extends Run>(
     return { chat_id, transcriptions: [] }
   })
 
-  const transcribe = Effect.fnUntraced(function*(caller: Caller, id: string) {
+  const transcribe = Effect.fnUntraced(function*(caller: Caller, file: { readonly id: string }) {
     return {
-      id,
-      text: yield* Effect.catchTag(backend.transcribe(caller, id), "BackendRefused", transcriptionRefusalOf)
+      id: file.id,
+      text: yield* Effect.catchTag(backend.transcribe(caller, file), "BackendRefused", transcriptionRefusalOf)
     }
   })
 
@@ -220,7 +220,7 @@ const makeProcess = <R extends Run>(
     const { client_tools, input, options, resume, turns } = run
     const voices = resume === null ? input.filter(isVoice) : []
     if (voices.length > 0 && (yield* announce)) return
-    const transcriptions = yield* Effect.forEach(voices, ({ voice }) => transcribe(caller, voice.id))
+    const transcriptions = yield* Effect.forEach(voices, ({ voice }) => transcribe(caller, voice))
     const state = resume === null ? { ...begun, transcriptions } : begun
     const responding = yield* Effect.forkChild(
       backend.createTurn(caller, state.chat_id, {

@@ -37,7 +37,7 @@ const showTask = Command.make("show", { uuid, internalToken }, ({ internalToken,
           ["until", task.waiting_on && age(task.waiting_on.until)],
           ["silent since", task.waiting_on?.silent_since && age(task.waiting_on.silent_since)],
           [
-            "handed over again",
+            "dispatched again",
             task.waiting_on?.hand_overs == null ? null : `${task.waiting_on.hand_overs} times`
           ],
           ["ended by", task.ended_by && (task.ended_by.name ?? task.ended_by.by)],

@@ -39,7 +39,7 @@ export interface AssistantQueue extends AssistantLimit {
 export interface QueueState {
   readonly running: number
   readonly waiting: number
-  /** Of a new run the creation of its task, of a resumed one its answer. */
+  /** The creation of the task, or for a resumed run its answer. */
   readonly oldestWaitingSince: Timestamp | null
   /** Those with runs, waiting ones, a limit or a pause: most waiting first, `listedAssistants` of them. */
   readonly assistants: ReadonlyArray<AssistantQueue>

@@ -19,7 +19,7 @@ const AssistantRow = Schema.Struct({
   oldestWaitingSince: Schema.NullOr(Timestamp)
 })
 
-/** Of all assistants, or of one. */
+/** The queues of all assistants, or of one. */
 const assistantsOf = (condition: string) =>
   `SELECT assistant_id::float8 AS "assistantId", runs, coalesce(is_paused, false) AS "isPaused",
     coalesce(running, 0)::int AS running, coalesce(waiting, 0)::int AS waiting, ${
@@ -92,9 +92,12 @@ const admit = query(
   `SELECT outcome, floor::float8[] AS floor, ARRAY(
       SELECT ${micros("at")} FROM unnest(served_at) WITH ORDINALITY AS served (at, n) ORDER BY n
     ) AS "servedAt", ${headColumnsOf("(called.head)")}
-  FROM admit_runs(${moment("$1")}, $2, $3, $4, $5::int[], $6::float8[]::bigint[], ARRAY(
-    SELECT ${moment("at")} FROM unnest($7::float8[]) WITH ORDINALITY AS served (at, n) ORDER BY n
-  )) AS called`
+  FROM admit_runs(
+    p_at => ${moment("@at")}, p_most => @most, p_core_runs => @coreRuns, p_assistant_runs => @assistantRuns,
+    p_shards => @shards::int[], p_floor => @floor::float8[]::bigint[], p_served_at => ARRAY(
+      SELECT ${moment("at")} FROM unnest(@servedAt::float8[]) WITH ORDINALITY AS served (at, n) ORDER BY n
+    )
+  ) AS called`
 )
 
 interface Refused {
@@ -144,15 +147,15 @@ export const layer = Layer.effect(
       }),
       admit: ({ at, floor, limits, most, servedAt, shards }) =>
         Effect.map(
-          rows(admit, [
+          rows(admit, {
             at,
             most,
-            limits.runs,
-            limits.runsPerAssistant,
-            shards === undefined ? null : array(shards, int4),
-            array(floor, float8),
-            array(servedAt, float8)
-          ]),
+            coreRuns: limits.runs,
+            assistantRuns: limits.runsPerAssistant,
+            shards: shards === undefined ? null : array(shards, int4),
+            floor: array(floor, float8),
+            servedAt: array(servedAt, float8)
+          }),
           (found) => ({
             outcome: found[0]!.outcome,
             floor: found[0]!.floor,

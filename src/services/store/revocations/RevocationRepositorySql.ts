@@ -55,7 +55,7 @@ const isRevoked = query(
 /** Seconds for which a revocation counts as new. */
 const newest = 60
 
-const deleteExpired = deletionQuery("token_revocations", `expires_at <= ${moment("$1")}`)
+const deleteExpired = deletionQuery("token_revocations", `expires_at <= ${moment("@before")}`)
 
 export const layer = Layer.effect(
   RevocationRepository,
@@ -94,7 +94,7 @@ export const layer = Layer.effect(
       isRevoked: ({ issuedAt, sub, tokenId }) =>
         Effect.map(first(isRevoked, [tokenId, sub, issuedAt]), Option.exists(({ revoked }) => revoked)),
 
-      deleteExpired: (at, limit) => count(deleteExpired, [plus(at, Duration.negate(keptAfterExpiry)), limit])
+      deleteExpired: (at, limit) => count(deleteExpired, { before: plus(at, Duration.negate(keptAfterExpiry)), limit })
     })
   })
 )

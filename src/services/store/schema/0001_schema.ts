@@ -4,7 +4,7 @@
  */
 import { isLive, isRunning, notEnded } from "../tasks/TaskColumns.ts"
 
-/** What a claim of webhooks needs to be fair among users and origins. */
+/** The columns by which a claim of webhooks is fair among users and origins. */
 const webhookQueues = [
   `CREATE INDEX webhook_deliveries_due ON webhook_deliveries (is_proven, due_at)
     WHERE due_at IS NOT NULL AND attempts < attempts_allowed`,

@@ -13,7 +13,7 @@ export const statements: ReadonlyArray<string> = [
     ADD COLUMN queue_revision integer NOT NULL DEFAULT 0`,
   // When a run that waited was admitted, in the row of the tool results that began it: the wait is not the core's time.
   `ALTER TABLE task_events ADD COLUMN started_at timestamptz`,
-  // What counts for the limits.
+  // The runs that count for the limits.
   `CREATE INDEX tasks_held ON tasks (assistant_id) WHERE room = 'held'`,
   // Serves the revocation of a token.
   `CREATE INDEX tasks_waiting_token ON tasks (token_id) WHERE room = 'waiting'`,
@@ -39,7 +39,7 @@ export const statements: ReadonlyArray<string> = [
   `CREATE SEQUENCE queue_tickets`,
   // It says nothing but an order, and a role that may use the tables is seldom granted more than USAGE of sequences.
   `GRANT SELECT, UPDATE ON SEQUENCE queue_tickets TO PUBLIC`,
-  // What operators have set for assistants. Without \`runs\` CORE_RUNS_PER_ASSISTANT holds.
+  // The settings of operators for assistants. Without \`runs\` CORE_RUNS_PER_ASSISTANT holds.
   `CREATE TABLE assistant_limits (
     assistant_id bigint PRIMARY KEY,
     runs integer,

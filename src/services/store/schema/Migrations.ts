@@ -55,7 +55,7 @@ export const selectReaders = `ARRAY(
     AND starts_with(tgname::text, '${triggerPrefix}') ORDER BY 1
 )`
 
-/** Of the triggers of a database, one that none of `extensions` has. It may fail each commit, so a start refuses it. */
+/** The problem of a trigger that none of `extensions` has. It may fail each commit, so a start refuses it. */
 export const problemOfReaders = (triggers: ReadonlyArray<string>, extensions: ReadonlyArray<Tables>) => {
   const known = new Set(extensions.filter(({ onEvents }) => onEvents !== undefined).map(({ name }) => triggerOf(name)))
   const unknown = triggers.find((trigger) => !known.has(trigger))

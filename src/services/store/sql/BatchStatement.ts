@@ -1,8 +1,8 @@
 /** A statement that calls a function of the database with a batch of rows: an array for each of its arguments. */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, Record, Result, type Schema } from "effect"
+import { Effect, Result, type Schema } from "effect"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
-import { commitsSoon, fromUtf8, hidden, isLong, joined, type LongTexts, moment as momentOf, query } from "./Queries.ts"
+import { fromUtf8, hidden, moment as momentOf, query } from "./Queries.ts"
 
 /** A text that may be large: UTF-8 if its row is large. */
 export type LargeText = string | Uint8Array | null
@@ -60,7 +60,7 @@ const build = <Row>(call: string, columns: string, parameters: Parameters<Row>, 
     name: `p_${name}`,
     of,
     oid: oid === bytea && !isBytes ? text : oid,
-    as: oid === bytea && isBytes ? (bound: string) => `coalesce(${fromUtf8(bound)}, ${joined(name)})` : as
+    as: oid === bytea && isBytes ? fromUtf8 : as
   }))
   // Large parameters are bound last: the driver copies its buffer when it grows for a later one.
   const bound = all.toSorted((one, other) => Number(one.oid === bytea) - Number(other.oid === bytea))
@@ -71,22 +71,9 @@ const build = <Row>(call: string, columns: string, parameters: Parameters<Row>, 
     }`
   }
   return {
-    text: `SELECT ${columns} FROM ${call}(${bound.map(argument).join(", ")}) AS called${
-      isBytes ? `, ${commitsSoon}` : ""
-    }`,
+    text: `SELECT ${columns} FROM ${call}(${bound.map(argument).join(", ")}) AS called`,
     bind: (rows: ReadonlyArray<Row>) =>
-      bound.map(({ of, oid }) =>
-        Result.getOrThrow(PgTypes.array(
-          rows.map((row) => {
-            const value = of(row) ?? null
-            return isLong(value) ? null : value
-          }),
-          oid
-        ))
-      ),
-    /** The texts of a large row that `bind` leaves out. */
-    longTexts: ([row]: ReadonlyArray<Row>): LongTexts =>
-      !isBytes || row === undefined ? {} : Record.filter(Record.map(parameters, ({ of }) => of(row)), isLong)
+      bound.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(rows.map((row) => of(row) ?? null), oid)))
   }
 }
 

@@ -8,7 +8,7 @@ import * as FairPermits from "../../limits/FairPermits.ts"
 import { make as makeQueries } from "../sql/Queries.ts"
 import * as ListStatement from "./ListStatement.ts"
 import { type Mark, type Matches, step } from "./ListStatement.ts"
-import type { TaskFilter, TaskPage } from "./TaskReads.ts"
+import type { TaskFilter, TaskPage } from "./TaskStore.ts"
 
 /** Lists that are read at a time, fairly between users. */
 const permits = { total: 4, perHolder: 1 }
@@ -17,7 +17,7 @@ const longPermits = { permits: 1 }
 
 const keptLists = 200
 const keptFor = Duration.seconds(30)
-/** Of a list with few matches among many tasks: its changes are seen soon, and parallel requests share its count. */
+/** The same of a list with few matches among many tasks: its changes are seen soon, and parallel requests share its count. */
 const fewKeptFor = Duration.seconds(1)
 
 /** After every key. */
@@ -49,7 +49,11 @@ export const make = Effect.gen(function*() {
   /** The page and the number of all matches, if few tasks had to be examined. */
   const readShort = Effect.fnUntraced(function*(list: Matches, limit: number, offset: number) {
     yield* reading.take(list.sub, 1)
-    const found = yield* rows(ListStatement.of(list).first, [...ListStatement.bind(list), limit, String(offset)])
+    const found = yield* rows(ListStatement.of(list).first, {
+      ...ListStatement.bind(list),
+      limit,
+      offset: String(offset)
+    })
     const { examined, total } = found[0] ?? { examined: 0, total: 0 }
     if (examined > step) return undefined
     return { tasks: found.flatMap((row) => row.uuid === null ? [] : [row]), total }
@@ -61,7 +65,11 @@ export const make = Effect.gen(function*() {
       const marks = yield* Cache.get(marksOf, list)
       const [newest] = marks
       if (newest === undefined) return { marks, newer: 0 }
-      const newer = yield* count(ListStatement.of(list).newer, [...ListStatement.bind(list), newest.at, newest.uuid])
+      const newer = yield* count(ListStatement.of(list).newer, {
+        ...ListStatement.bind(list),
+        at: newest.at,
+        uuid: newest.uuid
+      })
       if (newer <= step) return { marks, newer }
       yield* Cache.invalidate(marksOf, list)
       return yield* markedOf(list)
@@ -75,19 +83,19 @@ export const make = Effect.gen(function*() {
     const wanted = Math.min(limit, total - offset)
     const tasks = wanted <= 0
       ? []
-      : yield* alone(ListStatement.of(list).page, [
+      : yield* alone(ListStatement.of(list).page, {
         ...ListStatement.bind(list),
-        wanted,
-        String(offset - skipped),
+        limit: wanted,
+        offset: String(offset - skipped),
         at,
         uuid
-      ])
+      })
     return { tasks, total }
   }, (reading, { sub }) => readingLong.withPermit(sub)(reading))
 
   return Effect.fnUntraced(function*(filter: TaskFilter): Effect.fn.Return<TaskPage, StoreUnavailable> {
-    const { metadata = null, page, perPage, statuses, sub, uuids } = filter
-    const list = { sub, statuses, metadata, ...(uuids ? { uuids } : {}) }
+    const { assistantId = null, from = null, metadata = null, page, perPage, statuses, sub, to = null, uuids } = filter
+    const list = { sub, statuses, metadata, assistantId, from, to, ...(uuids ? { uuids } : {}) }
     const offset = (page - 1) * perPage
     const isKnown = uuids ? false : yield* Cache.has(marksOf, list)
     const short = isKnown ? undefined : yield* readShort(list, perPage, offset)

@@ -7,7 +7,7 @@ import { activeStatuses, TaskSummary } from "../../../domain/Task.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
 import { micros, moment, query } from "../sql/Queries.ts"
 import { notEnded, summaryColumns } from "./TaskColumns.ts"
-import type { TaskFilter } from "./TaskReads.ts"
+import type { Chosen, TaskFilter } from "./TaskStore.ts"
 
 /** Tasks that the first statement examines, and matches between two marks. */
 export const step = 10_000
@@ -29,18 +29,31 @@ interface Source {
   readonly isMatch: string
 }
 
-const statusMatches = "($2::text[] IS NULL OR status = ANY ($2::text[]))"
+const statusMatches = "(@statuses::text[] IS NULL OR status = ANY (@statuses::text[]))"
 
 const allTasks: Source = {
   prepared: "",
-  rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = $1",
+  rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = @sub",
   isMatch: statusMatches
+}
+
+/** The conditions of `Chosen`. The row of a task is only read for its assistant. */
+const isInRange = `created_at >= coalesce(${moment("@from")}, '-infinity') AND created_at < coalesce(${
+  moment("@to")
+}, 'infinity')`
+const isOfAssistant = `(@assistantId::float8 IS NULL OR (SELECT assistant_id FROM tasks
+      WHERE sub = @sub AND tasks.created_at = every.created_at AND tasks.uuid = every.uuid) = @assistantId::float8)`
+
+const chosenTasks: Source = {
+  prepared: "",
+  rows: `${allTasks.rows} AND ${isInRange}`,
+  isMatch: `${statusMatches} AND ${isOfAssistant}`
 }
 
 /** Has an index of its own. `OFFSET` hides the order, which would make the planner read the index of all tasks. */
 const activeTasks: Source = {
   prepared: "",
-  rows: `SELECT * FROM (SELECT created_at, uuid, status FROM tasks WHERE sub = $1 AND ${notEnded} OFFSET 0) AS live`,
+  rows: `SELECT * FROM (SELECT created_at, uuid, status FROM tasks WHERE sub = @sub AND ${notEnded} OFFSET 0) AS live`,
   isMatch: statusMatches
 }
 
@@ -49,7 +62,7 @@ const activeTasks: Source = {
  * join, because the planner cannot know how many tasks have a pair.
  */
 const labels = `labels AS MATERIALIZED (
-    SELECT ${labelOf("$1::text", "key", "value")} AS label FROM jsonb_each_text($3::jsonb)
+    SELECT ${labelOf("@sub::text", "key", "value")} AS label FROM jsonb_each_text(@metadata::jsonb)
   )`
 const hasAllLabels = `(SELECT count(*) FROM task_labels other
       WHERE other.label = ANY (ARRAY(SELECT label FROM labels))
@@ -60,20 +73,21 @@ const labeledTasks: Source = {
       SELECT count(*) FROM (SELECT FROM task_labels counted WHERE counted.label = labels.label LIMIT ${step}) AS few
     ) LIMIT 1
   ),`,
-  rows: "SELECT created_at, task_uuid AS uuid FROM task_labels WHERE label = (SELECT label FROM rarest)",
+  rows: "SELECT created_at, task_uuid AS uuid FROM task_labels WHERE label = (SELECT label FROM rarest)"
+    + ` AND ${isInRange}`,
   isMatch: `(
     NOT EXISTS (SELECT FROM labels OFFSET 1) OR ${hasAllLabels}
   ) AND (
-    $2::text[] IS NULL OR (SELECT status FROM tasks
-      WHERE sub = $1 AND tasks.created_at = every.created_at AND tasks.uuid = every.uuid) = ANY ($2::text[])
-  )`
+    @statuses::text[] IS NULL OR (SELECT status FROM tasks
+      WHERE sub = @sub AND tasks.created_at = every.created_at AND tasks.uuid = every.uuid) = ANY (@statuses::text[])
+  ) AND ${isOfAssistant}`
 }
 
 /** A bounded number of tasks, by their ids. */
 const givenTasks: Source = {
   prepared: `${labels},`,
-  rows: "SELECT created_at, uuid, status FROM tasks WHERE sub = $1 AND uuid = ANY ($4::uuid[])",
-  isMatch: `${statusMatches} AND ${hasAllLabels}`
+  rows: `SELECT created_at, uuid, status FROM tasks WHERE sub = @sub AND uuid = ANY (@uuids::uuid[]) AND ${isInRange}`,
+  isMatch: `${statusMatches} AND ${hasAllLabels} AND ${isOfAssistant}`
 }
 
 const pageOf = (keys: string) =>
@@ -87,7 +101,7 @@ const FirstRow = Schema.Union([
 ])
 
 /** Binds page size and offset. All tasks of the user were examined if `examined` is at most `step`. */
-const first = ({ isMatch, prepared, rows }: Source, [limit, offset]: ReadonlyArray<string>) =>
+const first = ({ isMatch, prepared, rows }: Source) =>
   query(
     FirstRow,
     `WITH ${prepared} every AS MATERIALIZED (${rows} ORDER BY ${order} LIMIT ${step + 1}),
@@ -95,7 +109,7 @@ const first = ({ isMatch, prepared, rows }: Source, [limit, offset]: ReadonlyArr
     SELECT counted.*, page.* FROM (
       SELECT (SELECT count(*) FROM found)::float8 AS total, (SELECT count(*) FROM every)::float8 AS examined
     ) AS counted LEFT JOIN (
-      ${pageOf(`found ORDER BY ${order} LIMIT ${limit}::int OFFSET ${offset}::bigint`)}
+      ${pageOf(`found ORDER BY ${order} LIMIT @limit::int OFFSET @offset::bigint`)}
     ) AS page ON true
     ORDER BY page."createdAt" DESC, page.uuid DESC`
   )
@@ -129,61 +143,60 @@ const marks = (source: Source) => {
 }
 
 /** Binds a key; counts the matches before it. */
-const newer = (source: Source, [at, uuid]: ReadonlyArray<string>) =>
+const newer = (source: Source) =>
   query(
     Schema.Struct({ count: Schema.Int }),
     `WITH ${source.prepared} newer AS (
-      SELECT FROM ${foundOf(source)} WHERE (found.created_at, found.uuid) > (${moment(at ?? "")}, ${uuid}::uuid)
+      SELECT FROM ${foundOf(source)} WHERE (found.created_at, found.uuid) > (${moment("@at")}, @uuid::uuid)
       LIMIT ${step + 1}
     ) SELECT count(*)::int AS count FROM newer`
   )
 
 /** Binds page size, offset, and the key from which the offset counts. */
-const page = (source: Source, [limit, offset, at, uuid]: ReadonlyArray<string>) =>
+const page = (source: Source) =>
   query(
     TaskSummary,
     `WITH ${source.prepared} page AS (${
-      pageOf(`${foundOf(source)} WHERE (found.created_at, found.uuid) <= (${moment(at ?? "")}, ${uuid}::uuid)
-      ORDER BY ${order} LIMIT ${limit}::int OFFSET ${offset}::bigint`)
+      pageOf(`${foundOf(source)} WHERE (found.created_at, found.uuid) <= (${moment("@at")}, @uuid::uuid)
+      ORDER BY ${order} LIMIT @limit::int OFFSET @offset::bigint`)
     }) SELECT * FROM page ORDER BY "createdAt" DESC, uuid DESC`
   )
 
-/** `bound` is the number of parameters that every statement of the source has. */
-const statementsOf = (source: Source, bound: number) => {
-  const parameters = [1, 2, 3, 4].map((n) => `$${bound + n}`)
-  return {
-    first: first(source, parameters),
-    marks: marks(source),
-    newer: newer(source, parameters),
-    page: page(source, parameters)
-  }
-}
+const statementsOf = (source: Source) => ({
+  first: first(source),
+  marks: marks(source),
+  newer: newer(source),
+  page: page(source)
+})
 
-const all = statementsOf(allTasks, 2)
-const active = statementsOf(activeTasks, 2)
-const labeled = statementsOf(labeledTasks, 3)
-const given = statementsOf(givenTasks, 4)
+const all = statementsOf(allTasks)
+const active = statementsOf(activeTasks)
+const chosen = statementsOf(chosenTasks)
+const labeled = statementsOf(labeledTasks)
+const given = statementsOf(givenTasks)
 
-export const statements = { all, active, labeled }
+export const statements = { all, active, chosen, labeled }
 
 /** The tasks of a list, whatever its page. */
-export type Matches = Pick<TaskFilter, "sub" | "statuses" | "uuids"> & {
+export type Matches = Chosen & Pick<TaskFilter, "sub" | "statuses" | "uuids"> & {
   readonly metadata: TaskFilter["metadata"] | null
 }
 
 const isActive = (statuses: TaskFilter["statuses"]) =>
   statuses.length > 0 && statuses.every((status) => activeStatuses.some((active) => active === status))
 
-export const of = ({ metadata, statuses, uuids }: Matches) =>
-  uuids ? given : metadata ? labeled : isActive(statuses) ? active : all
+const isChosen = ({ assistantId, from, to }: Chosen) => assistantId !== null || from !== null || to !== null
 
-/** The values of the parameters that every statement has. */
-export const bind = ({ metadata, statuses, sub, uuids }: Matches) => [
+export const of = (list: Matches) =>
+  list.uuids ? given : list.metadata ? labeled : isChosen(list) ? chosen : isActive(list.statuses) ? active : all
+
+/** The values of the parameters that every statement may have. */
+export const bind = ({ assistantId, from, metadata, statuses, sub, to, uuids }: Matches) => ({
   sub,
-  statuses.length === 0 ? null : `{${statuses.join(",")}}`,
-  ...(uuids
-    ? [JSON.stringify(metadata ?? {}), `{${uuids.join(",")}}`]
-    : metadata
-    ? [JSON.stringify(metadata)]
-    : [])
-]
+  statuses: statuses.length === 0 ? null : `{${statuses.join(",")}}`,
+  metadata: JSON.stringify(metadata ?? {}),
+  assistantId,
+  from,
+  to,
+  uuids: uuids ? `{${uuids.join(",")}}` : null
+})

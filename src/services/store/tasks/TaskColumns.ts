@@ -9,7 +9,7 @@ import { KeptFields } from "../../../domain/TaskRequest.ts"
 import * as TaskShard from "../../../domain/TaskShard.ts"
 import { fromMicros } from "../../../domain/Timestamp.ts"
 import { micros, moment } from "../sql/Queries.ts"
-import type { NewTask } from "./TaskWrites.ts"
+import type { NewTask } from "./TaskStore.ts"
 
 const { float8, int4, text, uuid } = PgTypes.OID
 
@@ -37,7 +37,7 @@ interface Column {
   readonly of?: (task: NewTask) => string | number | null
 }
 
-/** By the field that has the value. */
+/** The columns, by the field that has the value. */
 export const columns = {
   uuid: { name: "uuid", type: "uuid", of: ({ uuid }) => uuid },
   sub: { name: "sub", type: "text", of: ({ principal }) => principal.sub },
@@ -60,7 +60,7 @@ export const columns = {
   },
   resumedAt: { name: "resumed_at", type: "timestamptz" },
   lastEventAt: { name: "last_event_at", type: "timestamptz" },
-  handOvers: { name: "hand_overs", type: "integer" },
+  redispatches: { name: "hand_overs", type: "integer" },
   tokenId: { name: "token_id", type: "text", of: ({ principal }) => principal.tokenId },
   tokenIssuedAt: {
     name: "token_issued_at",

@@ -1,13 +1,14 @@
-import { Effect, Layer, Option, Struct } from "effect"
+/** Reads of known tasks in memory. */
+import { Effect, Option, Struct } from "effect"
 import * as Excerpt from "../../../domain/Excerpt.ts"
 import { encode, textOf } from "../../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { hasAll } from "../../../domain/Metadata.ts"
 import { runningStatuses, type TaskId } from "../../../domain/Task.ts"
 import { KeptFields } from "../../../domain/TaskRequest.ts"
-import { byId, bytesOf, claimOf, headOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "../MemoryTables.ts"
-import { type PendingRun, TaskReads, type TaskSearched } from "./TaskReads.ts"
+import { byId, bytesOf, headOf, keyOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "../MemoryTables.ts"
 import { idPattern, matchesIn } from "./TaskSearch.ts"
+import { partOf, type PendingRun, type TaskFilter, type TaskSearched } from "./TaskStore.ts"
 
 const newestFirst = (a: TaskRow, b: TaskRow) => b.task.createdAt - a.task.createdAt || byId(b, a)
 
@@ -29,12 +30,19 @@ const excerptsOf = (rows: Rows, sub: string, uuids: ReadonlyArray<TaskId>): Read
     return excerpt === null ? [] : [[uuid, excerpt]]
   }))
 
-const search = (rows: Rows, sub: string, { assistantId, from, text, to }: TaskSearched) => {
-  const own = [...rows.values()].filter(({ task }) =>
-    task.principal.sub === sub && (assistantId === null || task.assistantId === assistantId) &&
+/** The tasks of a user that are chosen. */
+const chosenOf = (
+  rows: Rows,
+  { assistantId = null, from = null, statuses, sub, to = null }: Omit<TaskFilter, "page" | "perPage">
+) =>
+  [...rows.values()].filter(({ status, task }) =>
+    task.principal.sub === sub && (statuses.length === 0 || statuses.includes(status)) &&
+    (assistantId === null || task.assistantId === assistantId) &&
     (from === null || task.createdAt >= from) && (to === null || task.createdAt < to)
   )
-  if (text === null) return own.map(({ uuid }) => uuid)
+
+const search = (rows: Rows, sub: string, { text, ...chosen }: TaskSearched) => {
+  const own = chosenOf(rows, { sub, ...chosen })
   const [wanted, pattern] = [text.toLowerCase(), idPattern(text)]
   const parts = pattern?.split("%").filter((part) => part !== "") ?? []
   const isNamed = ({ task, uuid }: TaskRow) =>
@@ -44,82 +52,78 @@ const search = (rows: Rows, sub: string, { assistantId, from, text, to }: TaskSe
   return [...new Set([...own.filter(isNamed).map(({ uuid }) => uuid), ...matchesIn(excerptsOf(rows, sub, ids), text)])]
 }
 
-export const layer = Layer.effect(
-  TaskReads,
-  Effect.map(MemoryTables, (tables) => {
-    const rows = tables.tasks
-    return TaskReads.of({
-      get: (uuid) => Effect.sync(() => Option.map(Option.fromNullishOr(rows.get(uuid)), taskOf)),
+export const make = Effect.map(MemoryTables, (tables) => {
+  const rows = tables.tasks
+  return partOf({
+    get: (uuid) => Effect.sync(() => Option.map(Option.fromNullishOr(rows.get(uuid)), taskOf)),
 
-      outline: (uuid) =>
-        Effect.sync(() =>
-          Option.map(Option.fromNullishOr(rows.get(uuid)), (row) => ({
-            ...taskOf(row),
-            turnBytes: row.turn === null ? 0 : bytesOf(row.turn)
-          }))
-        ),
+    outline: (uuid) =>
+      Effect.sync(() =>
+        Option.map(Option.fromNullishOr(rows.get(uuid)), (row) => ({
+          ...taskOf(row),
+          turnBytes: row.turn === null ? 0 : bytesOf(row.turn)
+        }))
+      ),
 
-      turn: (uuid) => Effect.sync(() => Option.fromNullishOr(rows.get(uuid)?.turn)),
+    turn: (uuid) => Effect.sync(() => Option.fromNullishOr(rows.get(uuid)?.turn)),
 
-      heads: (uuids) => Effect.sync(() => uuids.flatMap((uuid) => rows.get(uuid) ?? []).map(headOf)),
+    heads: (uuids) => Effect.sync(() => uuids.flatMap((uuid) => rows.get(uuid) ?? []).map(headOf)),
 
-      list: ({ metadata, page, perPage, statuses, sub, uuids }) =>
-        Effect.sync(() => {
-          const matching = [...rows.values()]
-            .filter((row) => row.task.principal.sub === sub && (statuses.length === 0 || statuses.includes(row.status)))
-            .filter(({ task, uuid }) => hasAll(task.metadata, metadata ?? {}) && (uuids?.includes(uuid) ?? true))
-            .toSorted(newestFirst)
-          const start = (page - 1) * perPage
-          return { tasks: matching.slice(start, start + perPage).map(summaryOf), total: matching.length }
-        }),
+    list: ({ metadata, page, perPage, uuids, ...chosen }) =>
+      Effect.sync(() => {
+        const matching = chosenOf(rows, chosen)
+          .filter(({ task, uuid }) => hasAll(task.metadata, metadata ?? {}) && (uuids?.includes(uuid) ?? true))
+          .toSorted(newestFirst)
+        const start = (page - 1) * perPage
+        return { tasks: matching.slice(start, start + perPage).map(summaryOf), total: matching.length }
+      }),
 
-      metadata: (sub, uuids) =>
-        Effect.sync(() =>
-          new Map(uuids.flatMap((uuid) => {
-            const task = rows.get(uuid)?.task
-            return task?.principal.sub === sub && task.metadata !== null ? [[uuid, task.metadata]] : []
-          }))
-        ),
+    metadata: (sub, uuids) =>
+      Effect.sync(() =>
+        new Map(uuids.flatMap((uuid) => {
+          const task = rows.get(uuid)?.task
+          return task?.principal.sub === sub && task.metadata !== null ? [[uuid, task.metadata]] : []
+        }))
+      ),
 
-      excerpts: (sub, uuids) => Effect.sync(() => excerptsOf(rows, sub, uuids)),
+    excerpts: (sub, uuids) => Effect.sync(() => excerptsOf(rows, sub, uuids)),
 
-      assistants: (sub, uuids) =>
-        Effect.sync(() =>
-          new Map(uuids.flatMap((uuid) => {
-            const task = rows.get(uuid)?.task
-            return task?.principal.sub === sub ? [[uuid, task.assistantId]] : []
-          }))
-        ),
+    assistants: (sub, uuids) =>
+      Effect.sync(() =>
+        new Map(uuids.flatMap((uuid) => {
+          const task = rows.get(uuid)?.task
+          return task?.principal.sub === sub ? [[uuid, task.assistantId]] : []
+        }))
+      ),
 
-      search: (sub, wanted) => Effect.sync(() => search(rows, sub, wanted)),
+    search: (sub, wanted) => Effect.sync(() => search(rows, sub, wanted)),
 
-      storedRequest: (uuid) =>
-        Effect.sync(() =>
-          Option.fromNullishOr(rows.get(uuid)?.task).pipe(
-            Option.filter(({ request }) => bytesOf(request) <= Limits.keptRequestBytes),
-            Option.map(Struct.pick([...Struct.keys(KeptFields.fields), "request"]))
-          )
-        ),
-
-      eventsAfter: (uuid, revision, limit) =>
-        Effect.sync(() =>
-          (rows.get(uuid)?.events ?? []).filter((event) => event.revision > revision).slice(0, limit).map(
-            Struct.omit(["report"])
-          )
-        ),
-
-      pendingRun: (uuid) =>
-        Effect.sync(() =>
-          Option.fromNullishOr(rows.get(uuid)).pipe(
-            Option.filter(({ status }) => runningStatuses.includes(status)),
-            Option.map(runOf)
-          )
-        ),
-
-      claimed: (sub, key, at) =>
-        Effect.sync(() =>
-          Option.map(Option.fromNullishOr(claimOf(tables, sub, key, at)), Struct.pick(["fingerprint", "taskId"]))
+    storedRequest: (uuid) =>
+      Effect.sync(() =>
+        Option.fromNullishOr(rows.get(uuid)?.task).pipe(
+          Option.filter(({ request }) => bytesOf(request) <= Limits.keptRequestBytes),
+          Option.map(Struct.pick([...Struct.keys(KeptFields.fields), "request"]))
         )
-    })
+      ),
+
+    eventsAfter: (uuid, revision, limit) =>
+      Effect.sync(() =>
+        (rows.get(uuid)?.events ?? []).filter((event) => event.revision > revision).slice(0, limit).map(
+          Struct.omit(["report"])
+        )
+      ),
+
+    pendingRun: (uuid) =>
+      Effect.sync(() =>
+        Option.fromNullishOr(rows.get(uuid)).pipe(
+          Option.filter(({ status }) => runningStatuses.includes(status)),
+          Option.map(runOf)
+        )
+      ),
+
+    usedKey: (sub, key, at) =>
+      Effect.sync(() =>
+        Option.map(Option.fromNullishOr(keyOf(tables, sub, key, at)), Struct.pick(["fingerprint", "taskId"]))
+      )
   })
-)
+})

@@ -4,7 +4,7 @@ import * as Excerpt from "../../../domain/Excerpt.ts"
 import { TaskId } from "../../../domain/Task.ts"
 import * as FairPermits from "../../limits/FairPermits.ts"
 import { make as makeQueries, moment, query } from "../sql/Queries.ts"
-import type { TaskSearched } from "./TaskReads.ts"
+import type { TaskSearched } from "./TaskStore.ts"
 
 /** The newest tasks whose ids and metadata are searched, and those whose excerpts are. */
 const searchedTasks = 10_000
@@ -30,14 +30,16 @@ const Row = Schema.Struct({ uuid: TaskId, request: Schema.NullOr(Schema.String) 
 
 const order = "ORDER BY created_at DESC, uuid DESC"
 
-/** The newest tasks of a user in the range of `$2` to `$3`, and of them those of the assistant `$4`. The bound holds before the choice. */
+/**
+ * The newest tasks of a user in the range of `$2` to `$3`, and of them those of the assistant `$4` and the statuses `$5`. The bound
+ * holds before the choice.
+ */
 const newest = `(SELECT created_at, uuid FROM (
-    SELECT created_at, uuid, assistant_id FROM tasks WHERE sub = $1
+    SELECT created_at, uuid, assistant_id, status FROM tasks WHERE sub = $1
       AND created_at >= coalesce(${moment("$2")}, '-infinity') AND created_at < coalesce(${moment("$3")}, 'infinity')
     ${order} LIMIT ${searchedTasks}
-  ) AS ranged WHERE $4::float8 IS NULL OR assistant_id = $4::float8) AS own`
-
-const chosen = query(Schema.Struct({ uuid: TaskId }), `SELECT uuid FROM ${newest} ${order} LIMIT ${found}`)
+  ) AS ranged WHERE ($4::float8 IS NULL OR assistant_id = $4::float8)
+    AND ($5::text[] IS NULL OR status = ANY ($5::text[]))) AS own`
 
 const assistantOf = query(
   Schema.Struct({ uuid: TaskId, assistantId: Schema.NullOr(Schema.Finite) }),
@@ -59,9 +61,9 @@ const newestRequests = query(
 const named = query(
   Schema.Struct({ uuid: TaskId }),
   `WITH own AS MATERIALIZED (SELECT created_at, uuid FROM ${newest})
-  SELECT uuid FROM own WHERE uuid::text LIKE $5::text OR EXISTS (
+  SELECT uuid FROM own WHERE uuid::text LIKE $6::text OR EXISTS (
     SELECT FROM task_metadata, jsonb_each_text(metadata) AS pair (key, value)
-    WHERE task_uuid = uuid AND strpos(lower(concat(key, ': ', value)), lower($6::text)) > 0
+    WHERE task_uuid = uuid AND strpos(lower(concat(key, ': ', value)), lower($7::text)) > 0
   ) ${order} LIMIT ${found}`
 )
 
@@ -86,10 +88,9 @@ export const make = Effect.map(makeQueries, ({ alone, rows }) => {
         (found) => new Map(found.map(({ assistantId, uuid }) => [uuid, assistantId]))
       ),
     excerpts: (sub: string, uuids: ReadonlyArray<TaskId>) => Effect.map(rows(requests, [sub, uuids]), excerptsOf),
-    search: Effect.fnUntraced(function*(sub: string, { assistantId, from, text, to }: TaskSearched) {
+    search: Effect.fnUntraced(function*(sub: string, { assistantId, from, statuses, text, to }: TaskSearched) {
       yield* searching.take(sub, 1)
-      const own = [sub, from, to, assistantId]
-      if (text === null) return (yield* alone(chosen, own)).map(({ uuid }) => uuid)
+      const own = [sub, from, to, assistantId, statuses.length === 0 ? null : statuses]
       const byName = yield* alone(named, [...own, idPattern(text), text])
       const byText = matchesIn(excerptsOf(yield* alone(newestRequests, own)), text)
       return [...new Set([...byName.map(({ uuid }) => uuid), ...byText])]

@@ -1,24 +1,72 @@
-/** Every store of tasks and of webhooks in memory, and the one set of rows that they share. */
-import { Effect, Layer } from "effect"
+/** The store of tasks in memory, by the rules of `TaskStoreSql`; and every store in memory, with the one set of rows that they share. */
+import { Duration, Effect, Layer } from "effect"
+import { dueAt } from "../../../domain/Deadline.ts"
+import * as Revocation from "../../../domain/Revocation.ts"
 import type { TaskId } from "../../../domain/Task.ts"
-import { plus } from "../../../domain/Timestamp.ts"
-import { MemoryTables } from "../MemoryTables.ts"
+import * as TaskShard from "../../../domain/TaskShard.ts"
+import { now, plus } from "../../../domain/Timestamp.ts"
+import { byId, headOf, liveRows, MemoryTables, type TaskRow } from "../MemoryTables.ts"
 import * as RunQueueMemory from "../queue/RunQueueMemory.ts"
+import { RevocationRepository, visibilityLag } from "../revocations/RevocationRepository.ts"
 import * as WebhookStoreMemory from "../webhooks/WebhookStoreMemory.ts"
-import { StopOutbox } from "./StopOutbox.ts"
 import * as TaskReadsMemory from "./TaskReadsMemory.ts"
-import { TaskRetention } from "./TaskRetention.ts"
-import * as TaskScansMemory from "./TaskScansMemory.ts"
+import { type Page, sumStats, TaskStore } from "./TaskStore.ts"
 import * as TaskWritesMemory from "./TaskWritesMemory.ts"
 
-const layerRetention = Layer.effect(
-  TaskRetention,
-  Effect.map(MemoryTables, ({ claims, deliveries, provenOrigins, tasks }) => {
+const nextOf = (row: TaskRow) => dueAt(headOf(row))
+
+const isIn = (shards: Page[2], uuid: TaskId) => shards === undefined || shards.includes(TaskShard.of(uuid))
+
+const layerTasks = Layer.effect(
+  TaskStore,
+  Effect.gen(function*() {
+    const tables = yield* MemoryTables
+    const { deliveries, keys, provenOrigins, stops, tasks } = tables
+    const revocations = yield* RevocationRepository
+    const pageOf = (isWanted: (row: TaskRow) => boolean, [after, limit, shards]: Page) =>
+      Effect.sync(() =>
+        liveRows(tables).toSorted(byId).filter((row) =>
+          isWanted(row) && (after === undefined || row.task.uuid > after) && isIn(shards, row.task.uuid)
+        ).slice(0, limit).map(headOf)
+      )
     const deleteRows = (uuid: TaskId) => {
       for (const [id, { taskId }] of deliveries) if (taskId === uuid) deliveries.delete(id)
       return tasks.delete(uuid)
     }
-    return TaskRetention.of({
+
+    return TaskStore.of({
+      ...(yield* TaskWritesMemory.make),
+      ...(yield* TaskReadsMemory.make),
+
+      running: (...page) => pageOf(({ room, status }) => status !== "interrupted" && room !== "waiting", page),
+      dueWithin: (from, to, ...page) => pageOf(({ task: { deadline } }) => deadline > from && deadline <= to, page),
+      nextDeadline: (shards) =>
+        Effect.sync(() => {
+          const deadlines = liveRows(tables).flatMap(({ task: { deadline, uuid } }) =>
+            isIn(shards, uuid) ? deadline : []
+          )
+          return deadlines.toSorted((one, other) => one - other)[0] ?? null
+        }),
+
+      overdue: (at, limit) =>
+        Effect.sync(() => liveRows(tables).filter((row) => nextOf(row) <= at).slice(0, limit).map(headOf)),
+
+      revoked: Effect.fnUntraced(function*(within, limit) {
+        const from = within === undefined ? undefined : plus(plus(yield* now, Duration.negate(within)), visibilityLag)
+        const { revocations: recent } = yield* revocations.since(from)
+        return liveRows(tables)
+          .filter(({ principal, room, status }) =>
+            (status === "processing" || room === "waiting") &&
+            recent.some((revocation) => Revocation.covers(revocation, principal))
+          )
+          .slice(0, limit)
+          .map(headOf)
+      }),
+
+      liveStats: Effect.sync(() =>
+        sumStats(liveRows(tables).map((row) => ({ status: row.status, count: 1, next: nextOf(row) })))
+      ),
+
       deleteTask: (uuid) => Effect.sync(() => typeof tasks.get(uuid)?.completedAt === "number" && deleteRows(uuid)),
 
       deleteEnded: (before, limit) =>
@@ -39,19 +87,12 @@ const layerRetention = Layer.effect(
 
       deleteExpiredKeys: (at, limit) =>
         Effect.sync(() => {
-          const expired = [...claims].filter(([, { expiresAt }]) => expiresAt <= at).slice(0, limit)
-          for (const [key] of expired) claims.delete(key)
+          const expired = [...keys].filter(([, { expiresAt }]) => expiresAt <= at).slice(0, limit)
+          for (const [key] of expired) keys.delete(key)
           return expired.length
-        })
-    })
-  })
-)
+        }),
 
-const layerStops = Layer.effect(
-  StopOutbox,
-  Effect.map(MemoryTables, ({ stops, tasks }) =>
-    StopOutbox.of({
-      claim: (at, lease, limit) =>
+      claimStops: (at, lease, limit) =>
         Effect.sync(() =>
           [...stops].filter(([, stop]) => stop.dueAt <= at).slice(0, limit).map(([runId, stop]) => {
             stop.attempts += 1
@@ -60,21 +101,18 @@ const layerStops = Layer.effect(
             return { runId, taskId: stop.taskId, reason: stop.reason, attempt: stop.attempts, endedAt }
           })
         ),
-      record: (runId) => Effect.sync(() => void stops.delete(runId)),
-      postpone: (runId, until) =>
+      deleteStop: (runId) => Effect.sync(() => void stops.delete(runId)),
+      postponeStop: (runId, until) =>
         Effect.sync(() => {
           const stop = stops.get(runId)
           if (stop !== undefined) stop.dueAt = until
         })
-    }))
+    })
+  })
 )
 
 export const layer = Layer.mergeAll(
-  TaskWritesMemory.layer,
-  TaskReadsMemory.layer,
-  TaskScansMemory.layer,
-  layerRetention,
-  layerStops,
+  layerTasks,
   RunQueueMemory.layer,
   WebhookStoreMemory.layer
 ).pipe(Layer.provideMerge(MemoryTables.layer))

@@ -1,4 +1,5 @@
-import { Effect, Layer, Result } from "effect"
+/** Changes of tasks in memory. */
+import { Effect, Result } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
 import {
   isTerminal,
@@ -15,27 +16,28 @@ import * as TaskView from "../../../domain/TaskView.ts"
 import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../../domain/Webhook.ts"
 import { Changes } from "../../signals/Changes.ts"
-import { claimKey, claimOf, headOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "../MemoryTables.ts"
+import { headOf, keyId, keyOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "../MemoryTables.ts"
 import * as RunQueueMemory from "../queue/RunQueueMemory.ts"
 import { RevocationRepository } from "../revocations/RevocationRepository.ts"
 import * as WebhookStoreMemory from "../webhooks/WebhookStoreMemory.ts"
 import {
   type Commit,
   type Fence,
-  type IdempotencyClaim,
   type NewTask,
   noQueue,
+  partOf,
   type QueueEntry,
-  TaskWrites
-} from "./TaskWrites.ts"
+  type RequestKey,
+  type TaskStore
+} from "./TaskStore.ts"
 
 type Tables = MemoryTables["Service"]
 
-const storeClaim = ({ claims }: Tables, sub: string, claim: IdempotencyClaim, taskId: TaskId, at: Timestamp) =>
-  claims.set(claimKey(sub, claim.key), {
-    fingerprint: claim.fingerprint,
+const storeKey = ({ keys }: Tables, sub: string, key: RequestKey, taskId: TaskId, at: Timestamp) =>
+  keys.set(keyId(sub, key.value), {
+    fingerprint: key.fingerprint,
     taskId,
-    expiresAt: plus(at, claim.keptFor ?? Limits.idempotencyKeyTtl)
+    expiresAt: plus(at, key.keptFor ?? Limits.idempotencyKeyTtl)
   })
 
 const insert = (task: NewTask): TaskRow => ({
@@ -48,7 +50,7 @@ const insert = (task: NewTask): TaskRow => ({
   completedAt: null,
   resumedAt: null,
   lastEventAt: null,
-  handOvers: null,
+  redispatches: null,
   room: null,
   queueRevision: 0,
   pendingToolCalls: null,
@@ -60,18 +62,18 @@ const insert = (task: NewTask): TaskRow => ({
 })
 
 const create = Effect.fnUntraced(
-  function*(tables: Tables, task: NewTask, maxActive: number, claim: IdempotencyClaim | undefined, entry: QueueEntry) {
+  function*(tables: Tables, task: NewTask, maxActive: number, key: RequestKey | undefined, entry: QueueEntry) {
     const { createdAt, principal: { sub }, uuid } = task
-    const before = claim === undefined ? undefined : claimOf(tables, sub, claim.key, createdAt)
+    const before = key === undefined ? undefined : keyOf(tables, sub, key.value, createdAt)
     if (before !== undefined) {
-      if (before.fingerprint !== claim?.fingerprint) return yield* new IdempotencyKeyReused({})
+      if (before.fingerprint !== key?.fingerprint) return yield* new IdempotencyKeyReused({})
       return { taskId: before.taskId, isReplay: true, room: null }
     }
     const active = liveRows(tables).filter((row) => row.task.principal.sub === sub)
     if (active.length >= maxActive - (task.sparedSlots ?? 0)) {
       return yield* new TooManyActiveTasks({ maximum: maxActive })
     }
-    if (claim !== undefined) storeClaim(tables, sub, claim, uuid, createdAt)
+    if (key !== undefined) storeKey(tables, sub, key, uuid, createdAt)
     const row = insert(task)
     row.room = RunQueueMemory.takeRoom(tables, task.assistantId, entry.waits, entry.limits)
     tables.tasks.set(uuid, row)
@@ -86,15 +88,15 @@ const create = Effect.fnUntraced(
 /** An event that changes nothing is still a sign of life of its run. */
 const noteLife = (row: TaskRow, runId: RunId, at: Timestamp) => {
   if (row.status !== "processing" || row.runId !== runId) return
-  Object.assign(row, { resumedAt: null, lastEventAt: at, handOvers: null })
+  Object.assign(row, { resumedAt: null, lastEventAt: at, redispatches: null })
 }
 
-const claimSilent = ({ tasks }: Tables, { handOvers, lastEventAt, revision, uuid }: TaskHead): Array<TaskHead> => {
+const claimSilent = ({ tasks }: Tables, { redispatches, lastEventAt, revision, uuid }: TaskHead): Array<TaskHead> => {
   const row = tasks.get(uuid)
-  const isUnchanged = row?.status === "processing" && row.revision === revision && row.handOvers === handOvers &&
+  const isUnchanged = row?.status === "processing" && row.revision === revision && row.redispatches === redispatches &&
     (row.lastEventAt ?? 0) <= (lastEventAt ?? 0)
   if (!isUnchanged) return []
-  row.handOvers = (handOvers ?? 0) + 1
+  row.redispatches = (redispatches ?? 0) + 1
   return [headOf(row)]
 }
 
@@ -125,7 +127,7 @@ const apply = (
   row.turn = change.turn ?? row.turn
   row.resumedAt = change.run === undefined ? null : at
   row.lastEventAt = at
-  row.handOvers = null
+  row.redispatches = null
   if (change.isTerminal) row.completedAt = at
   if (change.coreState !== undefined) row.coreState = change.coreState
   if (change.run !== undefined) {
@@ -171,68 +173,65 @@ const refusalOf = (row: TaskRow, event: TaskEvent, fence: Fence | undefined, isR
   return isRevoked ? "Revoked" : undefined
 }
 
-export const layer = Layer.effect(
-  TaskWrites,
-  Effect.gen(function*() {
-    const tables = yield* MemoryTables
-    const revocations = yield* RevocationRepository
-    const { publish, webhooks } = yield* Changes
+export const make = Effect.gen(function*() {
+  const tables = yield* MemoryTables
+  const revocations = yield* RevocationRepository
+  const { publish, webhooks } = yield* Changes
 
-    const applyTo = (...[row, event, at, options]: ApplyArguments) => {
-      if (apply(tables, row, event, at, options)) webhooks.due(at)
-      const head = headOf(row)
-      return Effect.as(publish(head.uuid, head), head)
-    }
+  const applyTo = (...[row, event, at, options]: ApplyArguments) => {
+    if (apply(tables, row, event, at, options)) webhooks.due(at)
+    const head = headOf(row)
+    return Effect.as(publish(head.uuid, head), head)
+  }
 
-    const commit: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim, waits) {
-      const row = tables.tasks.get(uuid)
-      if (row === undefined) return { _tag: "Unknown" } satisfies Commit
-      const needsToken = needsValidToken(event._tag) || fence?.recordsAcceptance === true
-      const isRevoked = needsToken && (yield* revocations.isRevoked(row.principal))
-      const accepted = fence?.recordsAcceptance === true && row.status === "pending"
-        ? yield* commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId: fence.runId })
-        : undefined
-      const refusal = refusalOf(row, event, fence, isRevoked)
-      if (refusal === "NoEffect" && fence?.coreEventId !== undefined) noteLife(row, fence.runId, at)
-      if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
-      if (claim !== undefined) {
-        if (claimOf(tables, claim.sub, claim.key, at) !== undefined) {
-          return { _tag: "NoEffect", head: headOf(row) } satisfies Commit
-        }
-        storeClaim(tables, claim.sub, claim, uuid, at)
+  const commit: TaskStore["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, key, waits) {
+    const row = tables.tasks.get(uuid)
+    if (row === undefined) return { _tag: "Unknown" } satisfies Commit
+    const needsToken = needsValidToken(event._tag) || fence?.recordsAcceptance === true
+    const isRevoked = needsToken && (yield* revocations.isRevoked(row.principal))
+    const accepted = fence?.recordsAcceptance === true && row.status === "pending"
+      ? yield* commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId: fence.runId })
+      : undefined
+    const refusal = refusalOf(row, event, fence, isRevoked)
+    if (refusal === "NoEffect" && fence?.coreEventId !== undefined) noteLife(row, fence.runId, at)
+    if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
+    if (key !== undefined) {
+      if (keyOf(tables, key.sub, key.value, at) !== undefined) {
+        return { _tag: "NoEffect", head: headOf(row) } satisfies Commit
       }
-      const head = yield* applyTo(row, event, at, { coreEventId: fence?.coreEventId, waits })
-      return { _tag: "Applied", head, recordedAcceptance: accepted?._tag === "Applied" } satisfies Commit
-    })
-
-    return TaskWrites.of({
-      create: (task, maxActive, claim, entry = noQueue) => create(tables, task, maxActive, claim, entry),
-
-      commit,
-
-      cancelInterrupted: (sub, at) =>
-        Effect.suspend(() =>
-          Effect.forEach(
-            [...tables.tasks.values()].filter(({ status, task }) =>
-              status === "interrupted" && task.principal.sub === sub
-            ),
-            (row) => applyTo(row, { _tag: "Canceled", reason: null }, at)
-          )
-        ),
-
-      claimSilent: (runs) => Effect.sync(() => runs.flatMap((run) => claimSilent(tables, run))),
-
-      startAcceptance: (uuid, runId, deadline) =>
-        Effect.sync(() => {
-          const row = tables.tasks.get(uuid)
-          if (row === undefined) return undefined
-          const isFirst = row.status === "pending" && row.runId === runId && row.room !== "waiting"
-          if (isFirst && row.acceptanceDeadline === null) {
-            row.acceptanceDeadline = deadline
-            row.queueRevision++
-          }
-          return headOf(row)
-        })
-    })
+      storeKey(tables, key.sub, key, uuid, at)
+    }
+    const head = yield* applyTo(row, event, at, { coreEventId: fence?.coreEventId, waits })
+    return { _tag: "Applied", head, recordedAcceptance: accepted?._tag === "Applied" } satisfies Commit
   })
-)
+
+  return partOf({
+    create: (task, maxActive, key, entry = noQueue) => create(tables, task, maxActive, key, entry),
+
+    commit,
+
+    cancelInterrupted: (sub, at) =>
+      Effect.suspend(() =>
+        Effect.forEach(
+          [...tables.tasks.values()].filter(({ status, task }) =>
+            status === "interrupted" && task.principal.sub === sub
+          ),
+          (row) => applyTo(row, { _tag: "Canceled", reason: null }, at)
+        )
+      ),
+
+    claimSilent: (runs) => Effect.sync(() => runs.flatMap((run) => claimSilent(tables, run))),
+
+    startAcceptance: (uuid, runId, deadline) =>
+      Effect.sync(() => {
+        const row = tables.tasks.get(uuid)
+        if (row === undefined) return undefined
+        const isFirst = row.status === "pending" && row.runId === runId && row.room !== "waiting"
+        if (isFirst && row.acceptanceDeadline === null) {
+          row.acceptanceDeadline = deadline
+          row.queueRevision++
+        }
+        return headOf(row)
+      })
+  })
+})

@@ -1,19 +1,144 @@
-/** Changes of tasks in Postgres. */
+/**
+ * Changes of tasks in Postgres: group commits of creates and of events. `commit_tasks` locks and checks all rows, and then writes the
+ * events, the turns and the outbox rows (webhook, stop), by the rules of `domain/Task`.
+ */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, Layer, Schema } from "effect"
-import { type RunId, TaskEvent, TaskHead, type TaskId } from "../../../domain/Task.ts"
+import { Effect, Schema } from "effect"
+import { isLarge } from "../../../domain/json/OpaqueJson.ts"
+import * as Limits from "../../../domain/Limits.ts"
+import { Room, type RunId, TaskEvent, TaskHead, TaskId } from "../../../domain/Task.ts"
+import { changeOf, type TaskChange } from "../../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../../domain/TaskErrors.ts"
-import type { Timestamp } from "../../../domain/Timestamp.ts"
+import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
+import { sendsWebhook } from "../../../domain/Webhook.ts"
+import { Changes } from "../../signals/Changes.ts"
 import * as Batcher from "../sql/Batcher.ts"
-import { make as makeStatement, moment as momentOf } from "../sql/BatchStatement.ts"
+import {
+  encode,
+  type LargeText,
+  largeText,
+  lengthOf,
+  make as makeStatement,
+  moment as momentOf,
+  seconds
+} from "../sql/BatchStatement.ts"
 import { array, make as makeQueries, moment, query } from "../sql/Queries.ts"
-import * as CommitBatcher from "./CommitBatcher.ts"
-import * as CreateBatcher from "./CreateBatcher.ts"
-import { headColumns, headColumnsOf, notEnded } from "./TaskColumns.ts"
-import { type IdempotencyClaim, type NewTask, noQueue, TaskWrites } from "./TaskWrites.ts"
+import { given, headColumns, headColumnsOf, notEnded } from "./TaskColumns.ts"
+import {
+  type Commit,
+  type Fence,
+  type NewTask,
+  noQueue,
+  partOf,
+  type QueueEntry,
+  type RequestKey,
+  type TaskStore
+} from "./TaskStore.ts"
 
-/** The present head; null for a task that was deleted. */
-const Present = Schema.Union([Schema.Struct({ uuid: Schema.Null }), TaskHead])
+type Store = TaskStore["Service"]
+
+const { bool, float8, int4, text, uuid } = PgTypes.OID
+
+interface Create {
+  /** Characters. */
+  readonly length: number
+  readonly request: LargeText
+  readonly task: NewTask
+  readonly maxActive: number
+  readonly key: RequestKey | undefined
+  readonly entry: QueueEntry
+}
+
+const Created = Schema.Struct({
+  outcome: Schema.Literals(["created", "replayed", "key_reused", "too_many_active_tasks"]),
+  taskId: TaskId,
+  room: Schema.NullOr(Room),
+  /** The user's limit of active tasks. */
+  maximum: Schema.Int
+})
+
+const createTasks = makeStatement<Create, typeof Created>(
+  Created,
+  "create_tasks",
+  `called.outcome, called.task_uuid AS "taskId", called.room, called.maximum`,
+  {
+    ...Object.fromEntries(given.map(({ name, of, ...type }) => [name, { ...type, of: ({ task }) => of(task) }])),
+    request: largeText(({ request }) => request),
+    user_token: { oid: text, of: ({ task }) => task.userToken },
+    callback_secret: { oid: text, of: ({ task }) => task.callbackSecret },
+    metadata: {
+      oid: text,
+      of: ({ task }) => task.metadata === null ? null : JSON.stringify(task.metadata),
+      as: (bound) => `${bound}::jsonb`
+    },
+    max_active: { oid: int4, of: ({ maxActive }) => maxActive },
+    spared: { oid: int4, of: ({ task }) => task.sparedSlots },
+    key: { oid: text, of: ({ key }) => key?.value },
+    fingerprint: { oid: text, of: ({ key }) => key?.fingerprint },
+    key_expires_at: momentOf(({ key, task }) =>
+      key === undefined ? null : plus(task.createdAt, key.keptFor ?? Limits.idempotencyKeyTtl)
+    ),
+    waits: { oid: bool, of: ({ entry }) => entry.waits },
+    core_runs: { oid: int4, of: ({ entry }) => entry.limits.runs },
+    assistant_runs: { oid: int4, of: ({ entry }) => entry.limits.runsPerAssistant }
+  }
+)
+
+interface Event {
+  readonly uuid: TaskId
+  readonly event: TaskEvent
+  readonly change: TaskChange
+  readonly at: Timestamp
+  readonly fence: Fence | undefined
+  readonly key: RequestKey | undefined
+  readonly waits: boolean
+  /** Characters. */
+  readonly length: number
+  readonly pendingToolCalls: LargeText
+  readonly turn: LargeText
+  readonly coreState: LargeText
+  readonly toolResults: LargeText
+}
+
+const Committed = Schema.Union([
+  Schema.Struct({ outcome: Schema.Literal("Unknown") }),
+  Schema.Struct({
+    ...TaskHead.fields,
+    outcome: Schema.Literals(["Applied", "NoEffect", "Superseded", "Revoked"]),
+    hasCallback: Schema.Boolean,
+    recordedAcceptance: Schema.Boolean
+  })
+])
+
+const commitTasks = makeStatement<Event, typeof Committed>(
+  Committed,
+  "commit_tasks",
+  `called.outcome, called.has_first AS "recordedAcceptance", (called.head).callback_url IS NOT NULL AS "hasCallback", ${
+    headColumnsOf("(called.head)")
+  }`,
+  {
+    uuid: { oid: uuid, of: ({ uuid }) => uuid },
+    run_id: { oid: uuid, of: ({ fence }) => fence?.runId },
+    core_event_id: { oid: text, of: ({ fence }) => fence?.coreEventId },
+    at: momentOf(({ at }) => at),
+    type: { oid: text, of: ({ event }) => event._tag },
+    records_acceptance: { oid: bool, of: ({ fence }) => fence?.recordsAcceptance === true },
+    error: { oid: text, of: ({ change }) => change.error },
+    pending_tool_calls: largeText(({ pendingToolCalls }) => pendingToolCalls),
+    turn: largeText(({ turn }) => turn),
+    report: { oid: text, of: ({ change }) => change.report },
+    core_state: largeText(({ coreState }) => coreState),
+    new_run_id: { oid: uuid, of: ({ change }) => change.run?.runId },
+    tool_results: largeText(({ toolResults }) => toolResults),
+    user_token: { oid: text, of: ({ change }) => change.run?.userToken },
+    token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
+    token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
+    key: { oid: text, of: ({ key }) => key?.value },
+    fingerprint: { oid: text, of: ({ key }) => key?.fingerprint },
+    waits: { oid: bool, of: ({ waits }) => waits },
+    actor: { oid: text, of: ({ change }) => change.actor }
+  }
+)
 
 interface Attempt {
   readonly uuid: TaskId
@@ -21,9 +146,12 @@ interface Attempt {
   readonly deadline: Timestamp
 }
 
+/** The present head; null for a task that was deleted. */
+const Present = Schema.Union([Schema.Struct({ uuid: Schema.Null }), TaskHead])
+
 const startAcceptance = makeStatement<Attempt, typeof Present>(Present, "start_acceptance", headColumnsOf("called"), {
-  uuid: { oid: PgTypes.OID.uuid, of: ({ uuid }) => uuid },
-  run_id: { oid: PgTypes.OID.uuid, of: ({ runId }) => runId },
+  uuid: { oid: uuid, of: ({ uuid }) => uuid },
+  run_id: { oid: uuid, of: ({ runId }) => runId },
   deadline: momentOf(({ deadline }) => deadline)
 })(false)
 
@@ -31,7 +159,7 @@ const startAcceptance = makeStatement<Attempt, typeof Present>(Present, "start_a
 const claimSilent = query(
   TaskHead,
   `WITH asked AS (
-    SELECT * FROM unnest($1::uuid[], $2::int[], $3::float8[], $4::int[]) AS asked (id, revision, last_event, hand_overs)
+    SELECT * FROM unnest(@ids::uuid[], @revisions::int[], @events::float8[], @dispatches::int[]) AS asked (id, revision, last_event, hand_overs)
   ), found AS (
     SELECT tasks.uuid AS id FROM asked JOIN tasks ON tasks.uuid = asked.id
     WHERE tasks.completed_at IS NULL ORDER BY tasks.uuid FOR NO KEY UPDATE OF tasks SKIP LOCKED
@@ -49,50 +177,103 @@ const interrupted = query(
   WHERE status = 'interrupted'`
 )
 
-export const layer = Layer.effect(
-  TaskWrites,
-  Effect.gen(function*() {
-    const { rows } = yield* makeQueries
-    const start = yield* Batcher.make({
-      run: (attempts: ReadonlyArray<Attempt>) =>
-        Effect.map(
-          rows(startAcceptance, startAcceptance.bind(attempts)),
-          (heads) => heads.map((head) => head.uuid === null ? undefined : head)
-        ),
-      lockOf: ({ uuid }) => uuid
-    })
-    const insert = yield* CreateBatcher.make
-    const commit = yield* CommitBatcher.make
+/** Ids of tasks are not case-sensitive. */
+const lockOf = ({ uuid }: { readonly uuid: TaskId }) => uuid.toLowerCase()
 
-    return TaskWrites.of({
-      create: Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim, entry = noQueue) {
-        const { maximum, outcome, room, taskId } = yield* insert(task, maxActive, claim, entry)
-        if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum })
-        if (outcome === "key_reused") return yield* new IdempotencyKeyReused({})
-        return { taskId, isReplay: outcome === "replayed", room }
-      }),
+export const make = Effect.gen(function*() {
+  const { rows } = yield* makeQueries
+  const { publish, webhooks } = yield* Changes
 
-      commit,
+  const insert = yield* Batcher.make({
+    run: (creates: ReadonlyArray<Create>) => {
+      const query = createTasks(creates.some(isLarge))
+      return rows(query, query.bind(creates))
+    },
+    // `create_tasks` locks the user, and counts once for rows of a user that follow one another.
+    lockOf: ({ task }) => task.principal.sub,
+    laneOf: (create) => isLarge(create) ? "large" : "batch",
+    lengthOf: ({ length }) => length
+  })
 
-      cancelInterrupted: Effect.fnUntraced(function*(sub, at, actor) {
-        const event = TaskEvent.cases.Canceled.make({ reason: null, actor })
-        const commits = yield* Effect.forEach(
-          yield* rows(interrupted, [sub]),
-          ({ uuid }) => commit(uuid, event, at),
-          { concurrency: Batcher.maxBatch }
-        )
-        return commits.flatMap((outcome) => outcome._tag === "Applied" ? [outcome.head] : [])
-      }),
+  const create: Store["create"] = Effect.fnUntraced(function*(task, maxActive, key, entry = noQueue) {
+    const { length } = task.request
+    const request = yield* encode(task.request, isLarge({ length }))
+    const { maximum, outcome, room, taskId } = yield* insert({ length, request, task, maxActive, key, entry })
+    if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum })
+    if (outcome === "key_reused") return yield* new IdempotencyKeyReused({})
+    return { taskId, isReplay: outcome === "replayed", room }
+  })
 
-      claimSilent: (runs) =>
-        rows(claimSilent, [
-          array(runs.map(({ uuid }) => uuid), PgTypes.OID.uuid),
-          array(runs.map(({ revision }) => revision), PgTypes.OID.int4),
-          array(runs.map(({ lastEventAt }) => lastEventAt), PgTypes.OID.float8),
-          array(runs.map(({ handOvers }) => handOvers ?? 0), PgTypes.OID.int4)
-        ]),
+  const write = yield* Batcher.make<Event, Commit>({
+    run: Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
+      const query = commitTasks(events.some(isLarge))
+      const outcomes = yield* rows(query, query.bind(events))
+      return yield* Effect.forEach(outcomes, (row, index): Effect.Effect<Commit> => {
+        if (row.outcome === "Unknown") return Effect.succeed({ _tag: "Unknown" })
+        const { hasCallback, outcome, recordedAcceptance, ...head } = row
+        if (outcome !== "Applied") return Effect.succeed({ _tag: outcome, head })
+        if (hasCallback && sendsWebhook(head.status)) webhooks.due(events[index]!.at)
+        return Effect.as(publish(head.uuid, head), { _tag: outcome, head, recordedAcceptance })
+      })
+    }),
+    keyOf: lockOf,
+    lockOf,
+    // An idempotency key is a second lock, whose order is not that of the tasks. A statement with one row cannot deadlock, since it takes the key's lock after the task's.
+    laneOf: (event) => isLarge(event) ? "large" : event.key === undefined ? "batch" : "single",
+    lengthOf: ({ length }) => length
+  })
 
-      startAcceptance: (uuid, runId, deadline) => start({ uuid, runId, deadline })
+  const commit: Store["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, key, waits = false) {
+    const change = changeOf(event)
+    const { coreState, error, pendingToolCalls, run, turn } = change
+    const length = lengthOf([turn, coreState, pendingToolCalls, error, run?.results])
+    const isLargeEvent = isLarge({ length })
+    return yield* write({
+      uuid,
+      event,
+      change,
+      at,
+      fence,
+      key,
+      waits,
+      length,
+      pendingToolCalls: yield* encode(pendingToolCalls, isLargeEvent),
+      turn: yield* encode(turn, isLargeEvent),
+      coreState: yield* encode(coreState, isLargeEvent),
+      toolResults: yield* encode(run?.results, isLargeEvent)
     })
   })
-)
+
+  const start = yield* Batcher.make({
+    run: (attempts: ReadonlyArray<Attempt>) =>
+      Effect.map(
+        rows(startAcceptance, startAcceptance.bind(attempts)),
+        (heads) => heads.map((head) => head.uuid === null ? undefined : head)
+      ),
+    lockOf
+  })
+
+  const cancelInterrupted: Store["cancelInterrupted"] = Effect.fnUntraced(function*(sub, at, actor) {
+    const event = TaskEvent.cases.Canceled.make({ reason: null, actor })
+    const commits = yield* Effect.forEach(
+      yield* rows(interrupted, [sub]),
+      ({ uuid }) => commit(uuid, event, at),
+      { concurrency: Batcher.maxBatch }
+    )
+    return commits.flatMap((outcome) => outcome._tag === "Applied" ? [outcome.head] : [])
+  })
+
+  return partOf({
+    create,
+    commit,
+    cancelInterrupted,
+    claimSilent: (runs) =>
+      rows(claimSilent, {
+        ids: array(runs.map(({ uuid }) => uuid), uuid),
+        revisions: array(runs.map(({ revision }) => revision), int4),
+        events: array(runs.map(({ lastEventAt }) => lastEventAt), float8),
+        dispatches: array(runs.map(({ redispatches }) => redispatches ?? 0), int4)
+      }),
+    startAcceptance: (uuid, runId, deadline) => start({ uuid, runId, deadline })
+  })
+})

@@ -38,29 +38,33 @@ const Row = Schema.Struct({
   oldest: Timestamp
 })
 
-const intOf = (number: number) => hidden(`$${number}::int`)
+const intOf = (name: string) => hidden(`@${name}::int`)
 
-/** What every claim binds by `bind`. */
+/** The parameters of every claim, see `bind`. */
 export const bound = {
-  at: moment("$1"),
-  lostBefore: hidden(moment("$2")),
-  limit: intOf(3),
+  at: moment("@at"),
+  lostBefore: hidden(moment("@lostBefore")),
+  limit: intOf("limit"),
   /** Permits by origin and by user. */
   permits: `origins AS (
-    SELECT * FROM unnest(${hidden("$4::text[]")}, ${hidden("$5::int4[]")}, ${hidden("$6::bool[]")})
+    SELECT * FROM unnest(${hidden("@origins::text[]")}, ${hidden("@permitsOfOrigins::int4[]")}, ${
+    hidden("@areProven::bool[]")
+  })
       AS o (origin, permits, is_proven)
   ), users AS (
-    SELECT * FROM unnest(${hidden("$7::text[]")}, ${hidden("$8::int4[]")}, ${hidden("$9::int4[]")})
+    SELECT * FROM unnest(${hidden("@users::text[]")}, ${hidden("@permitsOfUsers::int4[]")}, ${
+    hidden("@unprovenOfUsers::int4[]")
+  })
       AS u (sub, permits, unproven)
   )`,
-  ofProven: intOf(10),
-  ofUnproven: intOf(11),
-  ofUser: intOf(12),
-  unprovenOfUser: intOf(13),
-  unproven: intOf(14),
-  leases: "$15::float8[]",
+  ofProven: intOf("ofProven"),
+  ofUnproven: intOf("ofUnproven"),
+  ofUser: intOf("ofUser"),
+  unprovenOfUser: intOf("unprovenOfUser"),
+  unproven: intOf("unproven"),
+  leases: "@leases::float8[]",
   /** See `ScanFloor`. */
-  from: hidden(moment("$16"))
+  from: hidden(moment("@from"))
 }
 const { at, from, leases, limit, lostBefore, ofProven, ofUnproven, ofUser, permits, unproven, unprovenOfUser } = bound
 
@@ -181,22 +185,22 @@ export const bind = ({ at, from = ScanFloor.lowest, leases, limit, lostBefore, p
   const { byOrigin, byUser, ofProven, ofUnproven, ofUser, unproven } = permits
   const origins = [...byOrigin.values()]
   const users = [...byUser.values()]
-  return [
+  return {
     at,
     lostBefore,
     limit,
-    array([...byOrigin.keys()], text),
-    array(origins.map(({ permits }) => permits), int4),
-    array(origins.map(({ isProven }) => isProven), bool),
-    array([...byUser.keys()], text),
-    array(users.map(({ total }) => total), int4),
-    array(users.map(({ unproven }) => unproven), int4),
+    origins: array([...byOrigin.keys()], text),
+    permitsOfOrigins: array(origins.map(({ permits }) => permits), int4),
+    areProven: array(origins.map(({ isProven }) => isProven), bool),
+    users: array([...byUser.keys()], text),
+    permitsOfUsers: array(users.map(({ total }) => total), int4),
+    unprovenOfUsers: array(users.map(({ unproven }) => unproven), int4),
     ofProven,
     ofUnproven,
-    ofUser.total,
-    ofUser.unproven,
+    ofUser: ofUser.total,
+    unprovenOfUser: ofUser.unproven,
     unproven,
-    array(leases.map((lease) => Duration.toSeconds(lease)), float8),
+    leases: array(leases.map((lease) => Duration.toSeconds(lease)), float8),
     from
-  ]
+  }
 }

@@ -5,7 +5,7 @@ import { FromBytes, OpaqueJson } from "../../../domain/json/OpaqueJson.ts"
 import { TaskId, TaskSummary } from "../../../domain/Task.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
 import { Delivery } from "../../../domain/Webhook.ts"
-import { array, hidden, micros, moment, query, utf8 } from "../sql/Queries.ts"
+import { array, hidden, micros, moment, query, statement, utf8 } from "../sql/Queries.ts"
 import { summaryColumnsOf } from "../tasks/TaskColumns.ts"
 import type { AttemptOutcome } from "./WebhookStore.ts"
 
@@ -40,8 +40,7 @@ const DeliveryRow = Schema.Struct({
   attempts: Schema.fromJsonString(Delivery.fields.attempts)
 })
 
-/** The first parameter of the statements that change deliveries. */
-const at = moment("$1")
+const at = moment("@at")
 
 /** Rows of deliveries that are due soon, and of those whose last attempt may be lost, by their indexes. */
 export const dueSoon = (soon: string) => [
@@ -49,7 +48,7 @@ export const dueSoon = (soon: string) => [
   `FROM webhook_deliveries WHERE due_at <= ${soon} AND attempts >= attempts_allowed`
 ]
 
-/** The moment of the oldest delivery that is due at `$1`. */
+/** The moment of the oldest delivery that is due at `@at`. */
 export const oldestDue = query(
   Schema.Struct({ dueAt: Schema.NullOr(Timestamp) }),
   `SELECT ${
@@ -77,18 +76,18 @@ export const body = query(
 /**
  * Does nothing once the delivery has been claimed again. A last attempt that `endLost` ended was never sent: it is taken back too.
  */
-export const postpone = `WITH postponed AS (
+export const postpone = statement(`WITH postponed AS (
     UPDATE webhook_deliveries d SET attempts = attempts - 1, sending = false, due_at = ${at}
-    WHERE task_uuid = $2::uuid AND revision = $3::int AND attempts = $4::int
+    WHERE task_uuid = @task::uuid AND revision = @revision::int AND attempts = @attempt::int
       AND (sending OR due_at IS NULL AND delivered_at IS NULL) AND EXISTS (
         SELECT FROM webhook_attempts a
         WHERE a.task_uuid = d.task_uuid AND a.revision = d.revision AND a.number = d.attempts AND a.duration_ms IS NULL
-          AND a.started_at = ${moment("$5")}
+          AND a.started_at = ${moment("@claimedAt")}
       )
     RETURNING task_uuid, revision
   )
   DELETE FROM webhook_attempts a USING postponed p
-  WHERE a.task_uuid = p.task_uuid AND a.revision = p.revision AND a.number = $4::int`
+  WHERE a.task_uuid = p.task_uuid AND a.revision = p.revision AND a.number = @attempt::int`)
 
 /** A proof that is younger is not stored again. */
 const freshProof = "1 day"
@@ -181,39 +180,36 @@ export const deliveryOfKey = deliveries(`WHERE d.task_uuid = $1 AND d.revision =
 /** Newest first. */
 export const deliveriesOfTask = deliveries(`WHERE d.task_uuid = $1 ORDER BY d.revision DESC LIMIT $2::int`)
 
-/** Schedules one more attempt at `$1`, or moves the next one forward. An attempt in flight is left alone; its failure is not the last one. */
+/** Schedules one more attempt at `@at`, or moves the next one forward. An attempt in flight is left alone; its failure is not the last one. */
 const scheduleAttempt = `attempts_allowed = CASE WHEN due_at IS NULL OR sending
     THEN greatest(attempts + 1, CASE WHEN sending THEN attempts_allowed END) ELSE attempts_allowed END,
   due_at = CASE WHEN sending THEN due_at ELSE least(due_at, ${at}) END`
 
-/**
- * Binds moment, task, revision, encrypted secret, user (null for an operator), maximum attempts, maximum redeliveries,
- * and the seconds after which one more redelivery is allowed.
- */
+/** `secret` is encrypted; `sub` is null for an operator. After `seconds` one more redelivery is allowed. */
 export const redeliver = query(
   Schema.Struct({ outcome: Schema.Literals(["enqueued", "unknown", "needs_secret", "exhausted", "too_many"]) }),
   `WITH found AS (
-    SELECT CASE WHEN signed AND callback_secret IS NULL AND $4::text IS NULL THEN 'needs_secret'
-      WHEN $5::text IS NOT NULL AND attempts >= $6::int THEN 'exhausted' END AS refusal
-    FROM webhook_deliveries WHERE task_uuid = $2 AND revision = $3::int FOR UPDATE
+    SELECT CASE WHEN signed AND callback_secret IS NULL AND @secret::text IS NULL THEN 'needs_secret'
+      WHEN @sub::text IS NOT NULL AND attempts >= @maxAttempts::int THEN 'exhausted' END AS refusal
+    FROM webhook_deliveries WHERE task_uuid = @task::uuid AND revision = @revision::int FOR UPDATE
   ), expired AS (
     DELETE FROM webhook_redeliveries WHERE sub IN (
-      SELECT sub FROM webhook_redeliveries WHERE used_until <= ${at} AND sub <> $5::text
+      SELECT sub FROM webhook_redeliveries WHERE used_until <= ${at} AND sub <> @sub::text
       LIMIT 10 FOR UPDATE SKIP LOCKED
     )
   ), counted AS (
     INSERT INTO webhook_redeliveries AS r (sub, used_until)
-    SELECT $5::text, ${at} + make_interval(secs => $8::float8) FROM found
-    WHERE refusal IS NULL AND $5::text IS NOT NULL
+    SELECT @sub::text, ${at} + make_interval(secs => @seconds::float8) FROM found
+    WHERE refusal IS NULL AND @sub::text IS NOT NULL
     ON CONFLICT (sub) DO UPDATE
-    SET used_until = greatest(r.used_until, ${at}) + make_interval(secs => $8::float8)
-    WHERE r.used_until <= ${at} + make_interval(secs => $8::float8 * ($7::int - 1))
+    SET used_until = greatest(r.used_until, ${at}) + make_interval(secs => @seconds::float8)
+    WHERE r.used_until <= ${at} + make_interval(secs => @seconds::float8 * (@maxRedeliveries::int - 1))
     RETURNING 1
   ), enqueued AS (
     UPDATE webhook_deliveries SET ${scheduleAttempt},
-      callback_secret = CASE WHEN signed THEN coalesce(callback_secret, $4::text) END
-    WHERE task_uuid = $2 AND revision = $3::int AND EXISTS (SELECT FROM found WHERE refusal IS NULL)
-      AND ($5::text IS NULL OR EXISTS (SELECT FROM counted))
+      callback_secret = CASE WHEN signed THEN coalesce(callback_secret, @secret::text) END
+    WHERE task_uuid = @task::uuid AND revision = @revision::int AND EXISTS (SELECT FROM found WHERE refusal IS NULL)
+      AND (@sub::text IS NULL OR EXISTS (SELECT FROM counted))
     RETURNING 1
   ) SELECT CASE WHEN EXISTS (SELECT FROM enqueued) THEN 'enqueued'
       WHEN NOT EXISTS (SELECT FROM found) THEN 'unknown'

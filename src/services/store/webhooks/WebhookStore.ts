@@ -1,5 +1,5 @@
 /**
- * The store of webhook deliveries: the outbox of pending deliveries and the log of their attempts. `TaskWrites`
+ * The store of webhook deliveries: the outbox of pending deliveries and the log of their attempts. `TaskStore`
  * inserts a delivery in the statement that commits the change, so neither exists without the other. An attempt is
  * counted when it is claimed, before it is sent. The first success deletes the encrypted secret; until then a failed
  * delivery can be sent again without it.

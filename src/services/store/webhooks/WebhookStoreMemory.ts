@@ -192,7 +192,7 @@ const prove = ({ provenOrigins }: MemoryTables["Service"], outcomes: ReadonlyArr
   }
 }
 
-/** By user: the moment until which the redelivery limit is used up. */
+/** The moment until which the redelivery limit is used up, by user. */
 type Usage = Map<string, Timestamp>
 
 const isAllowed = (usedUntil: Usage, sub: string, at: Timestamp) => {

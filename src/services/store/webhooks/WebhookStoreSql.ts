@@ -51,9 +51,9 @@ export const layer = Layer.effect(
         }),
 
         oldestDue: (at) =>
-          Effect.map(first(Statements.oldestDue, [at]), (found) => Option.getOrUndefined(found)?.dueAt ?? null),
+          Effect.map(first(Statements.oldestDue, { at }), (found) => Option.getOrUndefined(found)?.dueAt ?? null),
 
-        endLost: (at) => rows(Statements.endLost, [at]),
+        endLost: (at) => rows(Statements.endLost, { at }),
 
         body: Effect.fnUntraced(function*({ revision, taskId }) {
           const found = Option.getOrUndefined(yield* first(Statements.body, [taskId, revision]))
@@ -64,7 +64,7 @@ export const layer = Layer.effect(
         }),
 
         postpone: ({ attempt, claimedAt, revision, taskId }, until) =>
-          execute(Statements.postpone, [until, taskId, revision, attempt, claimedAt]),
+          execute(Statements.postpone, { at: until, task: taskId, revision, attempt, claimedAt }),
 
         recordOutcomes: (outcomes) =>
           Effect.suspend(() => execute(Statements.recordOutcomes, Statements.bindOutcomes(outcomes))),
@@ -76,16 +76,16 @@ export const layer = Layer.effect(
 
         redeliver: ({ revision, taskId }, at, secret, sub) =>
           Effect.map(
-            first(Statements.redeliver, [
+            first(Statements.redeliver, {
               at,
-              taskId,
+              task: taskId,
               revision,
               secret,
               sub,
-              Limits.maxWebhookAttempts,
-              Limits.redeliveries,
-              Duration.toSeconds(Limits.redeliveryInterval)
-            ]),
+              maxAttempts: Limits.maxWebhookAttempts,
+              maxRedeliveries: Limits.redeliveries,
+              seconds: Duration.toSeconds(Limits.redeliveryInterval)
+            }),
             Option.match({ onNone: () => "unknown", onSome: ({ outcome }) => outcome })
           )
       })

@@ -61,7 +61,7 @@ const gate = <A = void>() => {
 const aborted = ({ signal }: Run) => new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()))
 
 describe("the run", () => {
-  it("has the fields of the hand-over", async () => {
+  it("has the fields of the dispatch", async () => {
     const seen = gate<Run>()
     const core = makeCore((run) => seen.open(run))
     const body = service.run({
@@ -409,7 +409,7 @@ describe("live text", () => {
 })
 
 describe("the calls", () => {
-  it("executes a run once, however often it is handed over, also after its end", async () => {
+  it("executes a run once, however often it is dispatched, also after its end", async () => {
     let begun = 0
     const { open, opened } = gate()
     const core = makeCore(() => {

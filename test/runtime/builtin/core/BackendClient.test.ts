@@ -49,7 +49,7 @@ it.effect("a chat or a transcription that gets no response fails by its own cloc
     const backend = yield* Effect.provideService(BackendClient.make(url), HttpClient.HttpClient, silent)
     const calls: ReadonlyArray<readonly [Effect.Effect<unknown, { readonly _tag: string }>, number]> = [
       [backend.createChat(caller, { assistant_id: 1 }), 30],
-      [backend.transcribe(caller, "1"), 300]
+      [backend.transcribe(caller, { id: "1" }), 300]
     ]
     for (const [call, seconds] of calls) {
       const fiber = yield* Effect.forkChild(Effect.flip(call))

@@ -10,7 +10,7 @@ const sources = new URL("../../../../src/http/console/", import.meta.url)
 const directory = pathToFileURL(`${useDirectory()}/`)
 
 describe("the console's files", () => {
-  it.effect("are within the budget: 60 KB of script for the first view, 130 KB in all, and 10 KB of styles, compressed", () =>
+  it.effect("are within the budget: 35.5 KB of script for the first view, 114 KB in all, and 9.5 KB of styles, compressed", () =>
     Effect.map(ConsoleBundle.bundle(sources), (files) => {
       const page = new TextDecoder().decode(files.get("index.html")?.bytes)
       const sizesOf = (kind: string, isCounted: (name: string) => boolean) =>
@@ -18,9 +18,9 @@ describe("the console's files", () => {
       const sum = (sizes: ReadonlyArray<number>) => sizes.reduce((a, b) => a + b, 0)
       const first = sizesOf(".js", (name) => page.includes(`/console/${name}"`))
       assert.isAtLeast(first.length, 1)
-      assert.isBelow(sum(first), 60_000)
-      assert.isBelow(sum(sizesOf(".js", () => true)), 130_000)
-      assert.isBelow(sum(sizesOf(".css", () => true)), 10_000)
+      assert.isBelow(sum(first), 35_500)
+      assert.isBelow(sum(sizesOf(".js", () => true)), 114_000)
+      assert.isBelow(sum(sizesOf(".css", () => true)), 9500)
     }))
 
   it.effect("are read from a package as the build wrote them", () =>

@@ -173,13 +173,17 @@ class Events:
                 gathered, self._gathered = self._gathered, []
                 self._gathered_at = time.monotonic()
             batch: List[_Gathered] = []
-            for one in gathered:
-                length = sum(len(other.body) + 1 for other in batch)
-                if batch and (one.url != batch[0].url or length + len(one.body) > _batch_length):
-                    self._send_batch(batch)
-                    batch = []
-                batch.append(one)
-            self._send_batch(batch)
+            try:
+                for one in gathered:
+                    length = sum(len(other.body) + 1 for other in batch)
+                    if batch and (one.url != batch[0].url or length + len(one.body) > _batch_length):
+                        self._send_batch(batch)
+                        batch = []
+                    batch.append(one)
+                self._send_batch(batch)
+            finally:  # Whatever ends a batch, the threads of the others must not wait for ever.
+                for one in gathered:
+                    one.is_answered.set()
         own.is_answered.wait()
         return own.answer
 

@@ -57,7 +57,7 @@ __all__ = [
 
 logger = logging.getLogger("async_task_service_client.core")
 
-#: Ended runs that are remembered, so that a repeated hand-over does not begin one again.
+#: Ended runs that are remembered, so that a repeated dispatch does not begin one again.
 _remembered_runs = 10_000
 #: Seconds after which the service tries again.
 _retry_after = {"full": 1, "draining": 5}
@@ -104,7 +104,7 @@ class RunFiles:
 
 
 class Run:
-    """One run of a task: from its hand-over, or from the answers to its tool calls, to its end or the next tool calls."""
+    """One run of a task: from its dispatch, or from the answers to its tool calls, to its end or the next tool calls."""
 
     def __init__(
         self, body: JsonObject, signal: Signal, reporter: Reporter, usage: UsageMeter, base_url: str

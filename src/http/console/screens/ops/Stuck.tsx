@@ -24,7 +24,7 @@ const adviceOf = ({ status, waiting_on: waiting }: Run): readonly [why: string, 
   if (waiting != null && waiting.silent_since !== null) {
     return [
       `The core is silent, and got it again ${waiting.hand_overs ?? 0}×`,
-      "It is handed over again by itself. If the core is well, cancel it."
+      "It is dispatched again by itself. If the core is well, cancel it."
     ]
   }
   return [

@@ -41,8 +41,7 @@ const Facts = ({ task }: { readonly task: Detail }) => (
             ? null
             : (
               <>
-                , silent since <Age at={task.waiting_on.silent_since} />, handed over again{" "}
-                {task.waiting_on.hand_overs}×
+                , silent since <Age at={task.waiting_on.silent_since} />, dispatched again {task.waiting_on.hand_overs}×
               </>
             )}
         </Fact>

@@ -3,17 +3,13 @@ import { Effect, Layer, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import { TaskEvent, type TaskHead, TaskId } from "../../../../src/domain/Task.ts"
 import { now } from "../../../../src/domain/Timestamp.ts"
-import * as MeasuredTaskWrites from "../../../../src/services/store/tasks/MeasuredTaskWrites.ts"
-import { TaskWrites } from "../../../../src/services/store/tasks/TaskWrites.ts"
+import * as MeasuredTaskStore from "../../../../src/services/store/tasks/MeasuredTaskStore.ts"
+import { TaskStore } from "../../../../src/services/store/tasks/TaskStore.ts"
 
 /** Every commit applies. */
-const layerApplied = Layer.succeed(TaskWrites, {
-  create: () => Effect.die("unused"),
+const layerApplied = Layer.mock(TaskStore, {
   commit: () =>
-    Effect.succeed({ _tag: "Applied", head: { status: "failed" } as TaskHead, recordedAcceptance: false } as const),
-  cancelInterrupted: () => Effect.die("unused"),
-  claimSilent: () => Effect.die("unused"),
-  startAcceptance: () => Effect.die("unused")
+    Effect.succeed({ _tag: "Applied", head: { status: "failed" } as TaskHead, recordedAcceptance: false } as const)
 })
 
 describe("failed tasks", () => {
@@ -24,9 +20,9 @@ describe("failed tasks", () => {
       lines.push([String(message), annotations])
     })
     return Effect.gen(function*() {
-      const writes = yield* TaskWrites
+      const store = yield* TaskStore
       const uuid = TaskId.make(crypto.randomUUID())
-      const fail = (event: TaskEvent) => Effect.flatMap(now, (at) => writes.commit(uuid, event, at))
+      const fail = (event: TaskEvent) => Effect.flatMap(now, (at) => store.commit(uuid, event, at))
       for (let n = 0; n < 4; n++) yield* fail(TaskEvent.cases.TimeLimitExceeded.make({ error: `${n}` }))
       yield* fail(TaskEvent.cases.TokenRevoked.make({}))
       const first = [["a task failed", { reason: "TimeLimitExceeded" }], ["a task failed", { reason: "TokenRevoked" }]]
@@ -40,7 +36,7 @@ describe("failed tasks", () => {
       assert.lengthOf(lines, 4)
     }).pipe(
       Effect.provide(
-        Layer.provide(MeasuredTaskWrites.layer, [layerApplied, Logger.layer([logger])]).pipe(
+        Layer.provide(MeasuredTaskStore.layer, [layerApplied, Logger.layer([logger])]).pipe(
           Layer.merge(Logger.layer([logger]))
         )
       )

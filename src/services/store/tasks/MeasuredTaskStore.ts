@@ -1,10 +1,10 @@
-/** Decorates the changes of tasks: counts every committed change, links it to the task's trace, and logs failures. */
+/** Decorates the store of tasks: counts every committed change, links it to the task's trace, and logs failures. */
 import { Duration, Effect, Latch, Layer } from "effect"
 import type { TaskEventTag, TaskId, TaskStatus } from "../../../domain/Task.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import * as TaskTraces from "../../telemetry/TaskTraces.ts"
 import * as Worker from "../../timing/Worker.ts"
-import { TaskWrites } from "./TaskWrites.ts"
+import { TaskStore } from "./TaskStore.ts"
 
 const count = (event: TaskEventTag | "Created", status: TaskStatus) => Metrics.transitions.add(1, event, status)
 
@@ -46,16 +46,16 @@ const makeFailureLog = Effect.gen(function*() {
 
 type LogFailure = Effect.Success<typeof makeFailureLog>
 
-const measured = (writes: TaskWrites["Service"], logFailure: LogFailure): TaskWrites["Service"] => ({
-  ...writes,
+const measured = (store: TaskStore["Service"], logFailure: LogFailure): TaskStore["Service"] => ({
+  ...store,
   create: (...call) =>
-    Effect.tap(writes.create(...call), ({ isReplay, taskId }) => {
+    Effect.tap(store.create(...call), ({ isReplay, taskId }) => {
       if (isReplay) return Effect.void
       count("Created", "pending")
       return TaskTraces.begin(taskId)
     }),
   commit: (...call) =>
-    Effect.tap(writes.commit(...call), (outcome) => {
+    Effect.tap(store.commit(...call), (outcome) => {
       const [uuid, event] = call
       if (outcome._tag !== "Applied") return TaskTraces.join(uuid)
       const { head, recordedAcceptance } = outcome
@@ -70,14 +70,14 @@ const measured = (writes: TaskWrites["Service"], logFailure: LogFailure): TaskWr
     }),
   cancelInterrupted: (sub, at, actor) =>
     Effect.tap(
-      writes.cancelInterrupted(sub, at, actor),
+      store.cancelInterrupted(sub, at, actor),
       (heads) => Effect.sync(() => Metrics.transitions.add(heads.length, "Canceled", "canceled"))
     )
 })
 
 export const layer = Layer.effect(
-  TaskWrites,
+  TaskStore,
   Effect.gen(function*() {
-    return measured(yield* TaskWrites, yield* makeFailureLog)
+    return measured(yield* TaskStore, yield* makeFailureLog)
   })
 )
