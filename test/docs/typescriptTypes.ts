@@ -22,9 +22,6 @@ const aliases = new Set(["UploadedFile"])
 /** Types that are not exported, because they are another one. */
 const inlined = new Set(["ScheduledTask", "ConversationItem", "ClientToolDefinition", "Timestamp"])
 
-/** Definitions by their names, in the order in which they are needed. */
-const definitions = new Map<string, string>()
-
 const comment = (text: string | undefined, indent: string): string => {
   if (text === undefined) return ""
   const lines = [""]
@@ -43,62 +40,80 @@ const union = (members: ReadonlyArray<string>) => [...new Set(members)].join(" |
 
 const listOf = (item: string) => `ReadonlyArray<${item}>`
 
-/** `isGiven`: a value that users write. */
-const typeOf = (schema: Node, indent: string, isGiven: boolean): string => {
-  const { $ref, additionalProperties, anyOf, enum: values, items, oneOf, properties, type } = schema
-  if ($ref !== undefined) return reference(nameOf($ref), indent, isGiven)
-  if (values !== undefined) return union(values.map((value: unknown) => JSON.stringify(value)))
-  const members = anyOf ?? oneOf
-  if (members !== undefined) {
-    const known = members.filter((member: Node) => nameOf(member["$ref"] ?? "") !== "UnknownOutput")
-    return union(known.map((member: Node) => typeOf(member, indent, isGiven)))
+/** Writes types of a document. Those in `others` are in other modules. */
+export const makeTypes = (schemas: Node, renamed: Readonly<Record<string, string>>, others: ReadonlySet<string>) => {
+  /** Names of `others` that the types need. */
+  const used = new Set<string>()
+  /** Definitions by their names, in the order in which they are needed. */
+  const definitions = new Map<string, string>()
+
+  /** `isGiven`: a value that users write. */
+  const typeOf = (schema: Node, indent: string, isGiven: boolean): string => {
+    const { $ref, additionalProperties, anyOf, enum: values, items, oneOf, properties, type } = schema
+    if ($ref !== undefined) return reference(nameOf($ref), indent, isGiven)
+    if (values !== undefined) return union(values.map((value: unknown) => JSON.stringify(value)))
+    const members = anyOf ?? oneOf
+    if (members !== undefined) {
+      const known = members.filter((member: Node) => nameOf(member["$ref"] ?? "") !== "UnknownOutput")
+      return union(known.map((member: Node) => typeOf(member, indent, isGiven)))
+    }
+    if (Array.isArray(type)) return union(type.map((each: string) => typeOf({ type: each }, indent, isGiven)))
+    if (type === "array") return listOf(typeOf(items, indent, isGiven))
+    if (properties !== undefined) return fieldsOf(schema, indent, isGiven)
+    if (type === "object") {
+      if (additionalProperties?.type === "string") return "Metadata"
+      const isOfLists = additionalProperties?.type === "array"
+      return isOfLists ? `Readonly<Record<string, ${typeOf(additionalProperties, indent, isGiven)}>>` : "JsonObject"
+    }
+    return { string: "string", integer: "number", number: "number", boolean: "boolean", null: "null" }[String(type)]
+      ?? "Json"
   }
-  if (Array.isArray(type)) return union(type.map((each: string) => typeOf({ type: each }, indent, isGiven)))
-  if (type === "array") return listOf(typeOf(items, indent, isGiven))
-  if (properties !== undefined) return fieldsOf(schema, indent, isGiven)
-  if (type === "object") return additionalProperties?.type === "string" ? "Metadata" : "JsonObject"
-  return { string: "string", integer: "number", number: "number", boolean: "boolean", null: "null" }[String(type)]
-    ?? "Json"
+
+  const reference = (name: string, indent: string, isGiven: boolean): string => {
+    const known = renamed[name] ?? name
+    if (others.has(name)) {
+      used.add(known)
+      return known
+    }
+    if (inlined.has(name)) return typeOf(schemas[name], indent, isGiven)
+    define(name, isGiven)
+    return known
+  }
+
+  const fieldsOf = ({ properties, required = [] }: Node, indent: string, isGiven: boolean): string => {
+    const inner = `${indent}  `
+    const fields = Object.entries<Node>(properties).map(([name, schema]) => {
+      // A JSON Schema is any object, whether or not its type has an index signature.
+      const isSchema = name === "parameters" || name === "output_schema"
+      const text = isSchema
+        ? typeOf(schema, inner, isGiven).replace("JsonObject", "object")
+        : typeOf(schema, inner, isGiven)
+      const isOptional = !required.includes(name)
+      const about = schema["enum"]?.length === 1 ? undefined : schema["description"]
+      return `${comment(about, inner)}${inner}readonly ${name}${isOptional ? "?" : ""}: ${text}${
+        isOptional && isGiven ? " | undefined" : ""
+      }\n`
+    })
+    return `{\n${fields.join("")}${indent}}`
+  }
+
+  /** What users write and what they read are the same where both have it: then the first use decides. */
+  const define = (name: string, isGiven: boolean) => {
+    if (definitions.has(name)) return
+    definitions.set(name, "")
+    const schema = schemas[name]
+    const known = renamed[name] ?? name
+    const about = comment(schema.description, "")
+    const text = schema.properties === undefined || aliases.has(name)
+      ? `${about}export type ${known} = ${typeOf(schema, "", isGiven)}\n`
+      : `${about}export interface ${known} ${fieldsOf(schema, "", isGiven)}\n`
+    definitions.delete(name)
+    definitions.set(name, text)
+  }
+  return { define, definitions, typeOf, used }
 }
 
-const reference = (name: string, indent: string, isGiven: boolean): string => {
-  const known = renamed[name] ?? name
-  if (ofTurns.has(name)) return known
-  if (inlined.has(name)) return typeOf(schemas[name], indent, isGiven)
-  define(name, isGiven)
-  return known
-}
-
-const fieldsOf = ({ properties, required = [] }: Node, indent: string, isGiven: boolean): string => {
-  const inner = `${indent}  `
-  const fields = Object.entries<Node>(properties).map(([name, schema]) => {
-    // A JSON Schema is any object, whether or not its type has an index signature.
-    const isSchema = name === "parameters" || name === "output_schema"
-    const text = isSchema
-      ? typeOf(schema, inner, isGiven).replace("JsonObject", "object")
-      : typeOf(schema, inner, isGiven)
-    const isOptional = !required.includes(name)
-    const about = schema["enum"]?.length === 1 ? undefined : schema["description"]
-    return `${comment(about, inner)}${inner}readonly ${name}${isOptional ? "?" : ""}: ${text}${
-      isOptional && isGiven ? " | undefined" : ""
-    }\n`
-  })
-  return `{\n${fields.join("")}${indent}}`
-}
-
-/** What users write and what they read are the same where both have it: then the first use decides. */
-const define = (name: string, isGiven: boolean) => {
-  if (definitions.has(name)) return
-  definitions.set(name, "")
-  const schema = schemas[name]
-  const known = renamed[name] ?? name
-  const about = comment(schema.description, "")
-  const text = schema.properties === undefined || aliases.has(name)
-    ? `${about}export type ${known} = ${typeOf(schema, "", isGiven)}\n`
-    : `${about}export interface ${known} ${fieldsOf(schema, "", isGiven)}\n`
-  definitions.delete(name)
-  definitions.set(name, text)
-}
+const { define, definitions, typeOf } = makeTypes(schemas, renamed, ofTurns)
 
 for (const name of bodies) define(name, true)
 for (const name of [...responses, "StorageBase"]) define(name, false)

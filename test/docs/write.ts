@@ -8,6 +8,7 @@ import { help } from "../golden/help.ts"
 import { transcripts } from "../golden/rpc.ts"
 import { effectTypes, promiseTypes } from "../golden/types.ts"
 import { partOf } from "./markdown.ts"
+import * as operator from "./operatorTypes.ts"
 import * as python from "./pythonTypes.ts"
 import { pages } from "./tables.ts"
 import * as typescript from "./typescriptTypes.ts"
@@ -39,7 +40,7 @@ for (const [address, parts] of Object.entries(pages)) {
   put(address, text)
 }
 
-for (const { types, typesFile } of [python, typescript]) put(typesFile, types)
+for (const { types, typesFile } of [python, typescript, operator]) if (types !== undefined) put(typesFile, types)
 
 // The compiler reads the types that have just been written.
 const golden = { ...await documents(), ...await help(), ...await transcripts(), ...promiseTypes(), ...effectTypes() }

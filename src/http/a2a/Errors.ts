@@ -1,14 +1,8 @@
 /** Failures as errors of JSON-RPC, with the reasons of A2A. */
 import { Schema } from "effect"
-import {
-  PayloadTooLarge,
-  RequestTimeout,
-  Unauthorized,
-  UnsupportedMediaType,
-  ValidationFailed
-} from "../contract/Errors.ts"
+import type { ValidationFailed } from "../contract/Errors.ts"
 import * as Defects from "../Defects.ts"
-import type { TaskFailure } from "../facades/TaskFailure.ts"
+import { type Failed, messageOf, statusOf, type TaskFailure } from "../facades/Refusals.ts"
 import type { BodyError } from "../handlers/body/BodyReader.ts"
 
 /** The reasons that have codes of their own. */
@@ -57,60 +51,62 @@ export const withoutDefects = Defects.failWith(internal("INTERNAL", Defects.mess
 
 export type Failure = BodyError | Refused | TaskFailure
 
-const noTask = refused("TASK_NOT_FOUND", "The token's user has no such task. It may have been deleted.")
+const noTask = "The token's user has no such task. It may have been deleted."
 
-const ofTask = (failure: Refused | TaskFailure): Refused => {
-  switch (failure._tag) {
-    case "A2aRefused":
-      return failure
-    // The same for what is unknown and what belongs to another user.
-    case "TaskNotFound":
-    case "TaskBelongsToAnother":
-      return noTask
-    case "ModelNotFound":
-      return refused("INVALID_PARAMS", failure.message, 404)
-    case "TaskNotInterrupted":
-      return refused("UNSUPPORTED_OPERATION", `${failure.message} Send the message without its taskId.`)
-    case "TaskHasEnded":
-      return refused("TASK_NOT_CANCELABLE", failure.message)
-    case "ToolResultsMismatch":
-      return invalidParams("message.parts", failure.message)
-    case "IdempotencyKeyReused":
-      return invalidParams("message.messageId", "Another message had this id within the last 24 hours")
-    case "FileRefused":
-      return refused("CONTENT_TYPE_NOT_SUPPORTED", failure.message)
-    case "BackendRefused":
-      return refused("CONTENT_TYPE_NOT_SUPPORTED", "The assistant backend refused the file.")
-    case "TooManyActiveTasks":
-      return internal("TOO_MANY_ACTIVE_TASKS", `${failure.message} Answer or cancel tasks that wait for input.`)
-    case "TooManyWaiting":
-      return internal("TOO_MANY_WAITING_REQUESTS", `${failure.message} Set returnImmediately, and call GetTask later.`)
-    case "CreateRefused":
-      return internal(`TOO_MANY_${failure.limit.toUpperCase()}`, failure.message)
-    case "NoSlotLeft":
-      return internal("TOO_MANY_UPLOADS", "Too many uploads at a time. Try again when one has ended.")
-    case "FilesNotKept":
-      return refused("CONTENT_TYPE_NOT_SUPPORTED", failure.message)
-    case "BackendUnauthorized":
-      return internal("BACKEND_UNAUTHORIZED", "The assistant backend refused the token.")
-    case "BackendUnavailable":
-      return internal("UNAVAILABLE", "The assistant backend did not answer as expected. Try again later.")
-    case "StoreUnavailable":
-      return internal("UNAVAILABLE", "The service is not available at the moment. Try again later.")
-  }
+/** What helps, behind the message of a failure. */
+const ways: Partial<Record<Failed, string>> = {
+  TaskNotInterrupted: "Send the message without its taskId.",
+  TooManyActiveTasks: "Answer or cancel tasks that wait for input.",
+  TooManyWaiting: "Set returnImmediately, and call GetTask later."
 }
 
-const statuses = [[PayloadTooLarge, 413], [RequestTimeout, 408], [UnsupportedMediaType, 415]] as const
+/** The reason of each failure; with a field it is a parameter that is invalid. Those without a code of their own may be over later. */
+const reasons: Readonly<Record<Failed, string | { readonly field: string; readonly description?: string }>> = {
+  TaskNotFound: "TASK_NOT_FOUND",
+  TaskBelongsToAnother: "TASK_NOT_FOUND",
+  ModelNotFound: "INVALID_PARAMS",
+  TaskNotInterrupted: "UNSUPPORTED_OPERATION",
+  TaskHasEnded: "TASK_NOT_CANCELABLE",
+  ToolResultsMismatch: { field: "message.parts" },
+  IdempotencyKeyReused: {
+    field: "message.messageId",
+    description: "Another message had this id within the last 24 hours"
+  },
+  FileRefused: "CONTENT_TYPE_NOT_SUPPORTED",
+  BackendRefused: "CONTENT_TYPE_NOT_SUPPORTED",
+  FilesNotKept: "CONTENT_TYPE_NOT_SUPPORTED",
+  TooManyActiveTasks: "TOO_MANY_ACTIVE_TASKS",
+  TooManyWaiting: "TOO_MANY_WAITING_REQUESTS",
+  CreateRefused: "TOO_MANY",
+  NoSlotLeft: "TOO_MANY_UPLOADS",
+  BackendUnauthorized: "BACKEND_UNAUTHORIZED",
+  BackendUnavailable: "UNAVAILABLE",
+  StoreUnavailable: "UNAVAILABLE"
+}
+
+const hasCode = (reason: string): reason is keyof typeof codes => reason in codes
+
+const ofTask = (failure: Refused | TaskFailure): Refused => {
+  if (failure instanceof Refused) return failure
+  const reason = reasons[failure._tag]
+  const message = messageOf(failure, noTask, ways)
+  if (typeof reason !== "string") return invalidParams(reason.field, reason.description ?? message)
+  if (failure._tag === "CreateRefused") return internal(`${reason}_${failure.limit.toUpperCase()}`, message)
+  return hasCode(reason)
+    ? refused(reason, message, failure._tag === "ModelNotFound" ? 404 : 200)
+    : internal(reason, message)
+}
 
 const ofRequest = (failure: BodyError): Refused => {
-  if (failure instanceof ValidationFailed) return refused("PARSE_ERROR", failure.message)
-  if (failure instanceof Unauthorized) {
-    return new Refused({ code: -32600, reason: "UNAUTHENTICATED", message: failure.message, status: 401 })
-  }
-  const [, status] = statuses.find(([Kind]) => failure instanceof Kind) ?? []
-  return status === undefined
-    ? internal("UNAVAILABLE", failure.message, 503)
-    : refused("INVALID_REQUEST", failure.message, status)
+  const { message } = failure
+  const status = statusOf(failure)
+  return status === 400
+    ? refused("PARSE_ERROR", message)
+    : status === 401
+    ? new Refused({ code: codes.INVALID_REQUEST, reason: "UNAUTHENTICATED", message, status })
+    : status === 503
+    ? internal("UNAVAILABLE", message, status)
+    : refused("INVALID_REQUEST", message, status)
 }
 
 export const toRefused = (failure: Failure): Refused => "_tag" in failure ? ofTask(failure) : ofRequest(failure)

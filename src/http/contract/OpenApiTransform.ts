@@ -3,7 +3,7 @@
  * JSON and webhooks, and removes whatever would make a generated client refuse a field that is added later.
  */
 import * as Limits from "../../domain/Limits.ts"
-import { webhookExample } from "./Examples.ts"
+import { exampleOf, webhookExample } from "./Examples.ts"
 import { type Node, opaqueSchemas, schemaRef } from "./OpaqueSchemas.ts"
 import { asExample, cleanNode, errorResponses, header, headers, isNode, publicName } from "./Operation.ts"
 
@@ -108,6 +108,16 @@ const withoutUnused = (components: Node, used: ReadonlySet<string>): Node =>
     ])
   )
 
+/** Gives each response of JSON without an example the one of its schema. */
+const addExamples = (paths: Node, schemas: Node) => {
+  for (const { responses } of Object.values<Node>(paths).flatMap((methods) => Object.values<Node>(methods))) {
+    for (const { content } of Object.values<Node>(responses)) {
+      const { examples, schema } = content?.["application/json"] ?? {}
+      if (examples !== undefined) examples.example.value ??= exampleOf(schema, schemas)
+    }
+  }
+}
+
 /** The finished document; `schemes` has the security schemes of extensions. */
 export const finish = (webhooks: Node, schemes: Node = {}) => (generated: Node): Node => {
   const { components: { schemas: generatedSchemas, securitySchemes: used }, ...spec } = generated
@@ -123,6 +133,7 @@ export const finish = (webhooks: Node, schemes: Node = {}) => (generated: Node):
   }
   discriminate(schemas)
   describeLiterals(schemas)
+  addExamples(spec["paths"], schemas)
   const components = { schemas, headers, responses: errorResponses() }
   return {
     ...spec,

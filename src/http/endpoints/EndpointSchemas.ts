@@ -4,9 +4,10 @@ import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
 import { Metadata } from "../../domain/Metadata.ts"
 import { WebhookUrl } from "../../domain/TaskRequest.ts"
 import { parse } from "../../domain/Timestamp.ts"
-import { AttemptError } from "../../domain/Webhook.ts"
+import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 import { DisabledReason, EventType, eventTypes, Format, limits } from "../../services/endpoints/Endpoint.ts"
 import { Count, DeliveryView, Moment, Uuid } from "../contract/TaskSchemas.ts"
+import * as Parameters from "../Parameters.ts"
 
 export const base = "/internal/webhook-endpoints"
 
@@ -95,8 +96,13 @@ export const ReplayEndpoint = Schema.Struct({
   failed_only: absentOr(Schema.Boolean, "Only deliveries that never succeeded.")
 }).annotate({ identifier: "ReplayEndpoint", description: "The events to send again." })
 
+export const examples = {
+  id: "whe_0192a4c8e1f24d7b9a3c5e7f10213243",
+  secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwYXkz3Q1f0hE="
+}
+
 const view = {
-  id: described(Schema.String, "Identifier of the endpoint."),
+  id: Schema.String.annotate({ description: "Identifier of the endpoint.", examples: [examples.id] }),
   url: described(Schema.NullOr(Schema.String), "Receives the events, without a password; null when they are read."),
   description: Schema.NullOr(Schema.String).annotate({ description: "For people." }),
   events: Schema.Array(EventType).annotate({ description: "The events that it receives." }),
@@ -124,7 +130,10 @@ export const EndpointView = Schema.Struct(view).annotate({
 
 export const EndpointWithSecretView = Schema.Struct({
   ...view,
-  secret: described(Schema.String, "Key of the signatures, for a library of Standard Webhooks. It is not shown again.")
+  secret: Schema.String.annotate({
+    description: "Key of the signatures, for a library of Standard Webhooks. It is not shown again.",
+    examples: [examples.secret]
+  })
 }).annotate({ identifier: "WebhookEndpointWithSecret", description: "A webhook endpoint with its new secret." })
 
 const next = Schema.NullOr(Schema.String).annotate({
@@ -168,3 +177,10 @@ export const ReplayedView = Schema.Struct({
   enqueued: described(Count, "Deliveries that are sent again, a hundred a second."),
   left: described(Count, "Deliveries of the range beyond the maximum of one replay: begin the next one later.")
 }).annotate({ identifier: "ReplayedEndpoint", description: "How many events are sent again." })
+
+const paging = Parameters.paging(limits.page)
+
+export const parameters = {
+  list: paging,
+  deliveries: { state: Parameters.oneOf("Only deliveries of this state.", DeliveryState.literals), ...paging }
+}

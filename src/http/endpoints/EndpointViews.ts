@@ -1,9 +1,7 @@
 /** Webhook endpoints and their deliveries as JSON, and what requests about them mean. */
-import { Effect, Option, Redacted, Result, Schema, Struct } from "effect"
-import { Base64Url } from "effect/encoding"
+import { Effect, Redacted, Struct } from "effect"
 import * as Metadata from "../../domain/Metadata.ts"
 import { format, formatOrNull, parse, Timestamp } from "../../domain/Timestamp.ts"
-import { DeliveryState } from "../../domain/Webhook.ts"
 import {
   defaults,
   type Definition,
@@ -18,9 +16,9 @@ import {
 import type { Tested, WithSecret } from "../../services/endpoints/Endpoints.ts"
 import type { Position, Replay } from "../../services/endpoints/EndpointsStore.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
-import { validationFailed } from "../handlers/body/BodyErrors.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
 import { view as viewOfDelivery } from "../handlers/Deliveries.ts"
+import * as Parameters from "../Parameters.ts"
 import * as Schemas from "./EndpointSchemas.ts"
 
 /** The fields of the definition that a body has; null stands for the default. */
@@ -76,59 +74,19 @@ export const replay = kind(Schemas.ReplayEndpoint, {
 export const checkReplay = ({ from, to }: Replay): Effect.Effect<void, ValidationFailed> =>
   from <= to ? Effect.void : Effect.fail(invalid("from", "Must not be later than to"))
 
-/** The parameters of a query, each at most once. An unknown name is an error: ignoring it would return an unfiltered list. */
-const parametersOf = <const Name extends string>(
-  query: Readonly<Record<string, unknown>>,
-  names: ReadonlyArray<Name>
-) => {
-  const errors: Record<string, ReadonlyArray<string>> = {}
-  const found: { [Key in Name]?: string } = {}
-  for (const [name, value] of Object.entries(query)) {
-    const known = names.find((one) => one === name)
-    if (known === undefined) errors[name.slice(0, 64)] = [`Expected one of ${names.join(", ")}`]
-    else if (typeof value !== "string" || value === "" || value.length > 512) errors[name] = ["Expected one text"]
-    else found[known] = value
-  }
-  return Object.keys(errors).length > 0 ? Effect.fail(validationFailed(errors)) : Effect.succeed(found)
-}
+type Query = Readonly<Record<string, unknown>>
 
-const limitOf = (text: string | undefined) => {
-  const limit = text === undefined ? limits.page.default : /^\d{1,4}$/.test(text) ? Number(text) : 0
-  return limit >= 1 && limit <= limits.page.maximum
-    ? Effect.succeed(limit)
-    : Effect.fail(invalid("limit", `Expected an integer between 1 and ${limits.page.maximum}`))
-}
-
-const decodeCursor = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Tuple([Timestamp, Schema.String])))
-const cursorOf = (at: Timestamp, id: string) => Base64Url.encode(JSON.stringify([at, id]))
-const positionOf = (cursor: string | undefined, isId: (id: string) => boolean) => {
-  if (cursor === undefined) return Effect.succeed(null)
-  const found = Option.filter(
-    Option.flatMap(Result.getSuccess(Base64Url.decodeString(cursor)), decodeCursor),
-    ([, id]) => isId(id)
-  )
-  return Option.match(found, {
-    onNone: () => Effect.fail(invalid("cursor", "Expected `next` of a page of this list")),
-    onSome: ([at, id]) => Effect.succeed({ at, id })
-  })
-}
-
-export const listQuery = Effect.fnUntraced(function*(query: Readonly<Record<string, unknown>>) {
-  const { cursor, limit } = yield* parametersOf(query, ["cursor", "limit"])
-  return { after: yield* positionOf(cursor, isEndpointId), limit: yield* limitOf(limit) }
+export const listQuery = Effect.fnUntraced(function*(query: Query) {
+  const { cursor, limit } = yield* Parameters.decode(Schemas.parameters.list, query)
+  return { after: yield* Parameters.positionOf("endpoints", isEndpointId, cursor), limit }
 })
 
-const isState = Schema.is(DeliveryState)
-
-export const deliveriesQuery = Effect.fnUntraced(function*(query: Readonly<Record<string, unknown>>) {
-  const { cursor, limit, state = null } = yield* parametersOf(query, ["state", "cursor", "limit"])
-  if (state !== null && !isState(state)) {
-    return yield* invalid("state", `Expected one of ${DeliveryState.literals.join(", ")}`)
-  }
-  const position = yield* positionOf(cursor, (id) => parseEventId(id) !== undefined)
+export const deliveriesQuery = Effect.fnUntraced(function*(query: Query) {
+  const { cursor, limit, state } = yield* Parameters.decode(Schemas.parameters.deliveries, query)
+  const position = yield* Parameters.positionOf("deliveries", (id) => parseEventId(id) !== undefined, cursor)
   const key = position === null ? undefined : parseEventId(position.id)
   const after: Position | null = position === null || key === undefined ? null : { at: position.at, ...key }
-  return { state, after, limit: yield* limitOf(limit) }
+  return { state, after, limit }
 })
 
 /** Without the password: a read token shows it. */
@@ -172,20 +130,24 @@ export const delivery = (found: LoggedDelivery) => ({
 
 /** One more row than the page has shows whether another follows. */
 const page = <Row, View>(
+  order: string,
   rows: ReadonlyArray<Row>,
   limit: number,
   view: (row: Row) => View,
-  position: (row: Row) => readonly [Timestamp, string]
+  position: (row: Row) => Parameters.Position
 ) => {
   const last = rows.length > limit ? rows[limit - 1] : undefined
-  return { data: rows.slice(0, limit).map(view), next: last === undefined ? null : cursorOf(...position(last)) }
+  return {
+    data: rows.slice(0, limit).map(view),
+    next: Parameters.cursorOf(order, last === undefined ? null : position(last))
+  }
 }
 
 export const endpointsPage = (rows: ReadonlyArray<Endpoint>, limit: number) =>
-  page(rows, limit, endpoint, ({ createdAt, id }) => [createdAt, id])
+  page("endpoints", rows, limit, endpoint, ({ createdAt, id }) => ({ at: createdAt, id }))
 
 export const deliveriesPage = (rows: ReadonlyArray<LoggedDelivery>, limit: number) =>
-  page(rows, limit, delivery, (row) => [row.createdAt, eventId(row)])
+  page("deliveries", rows, limit, delivery, (row) => ({ at: row.createdAt, id: eventId(row) }))
 
 export const tested = ({ attempt, key, type }: Tested) => ({
   id: eventId(key),

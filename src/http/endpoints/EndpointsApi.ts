@@ -1,12 +1,13 @@
 /** Webhook endpoints: one registered handler of the events of all tasks, for operators and internal services. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { eventTypes, limits } from "../../services/endpoints/Endpoint.ts"
+import { limits } from "../../services/endpoints/Endpoint.ts"
 import type { ErrorCodes } from "../contract/ErrorCodes.ts"
 import * as Errors from "../contract/Errors.ts"
-import { completedAt, createdAt, deliveryId, summary, uuid } from "../contract/Examples.ts"
-import { header, integer, operation, query } from "../contract/Operation.ts"
+import { completedAt, createdAt, deliveryId, summary } from "../contract/Examples.ts"
+import { header, operation } from "../contract/Operation.ts"
 import { OperatorAuthorization } from "../OperatorRoutes.ts"
+import * as Parameters from "../Parameters.ts"
 import * as Views from "./EndpointSchemas.ts"
 
 export const errorCodes: ErrorCodes = {
@@ -22,41 +23,9 @@ const ofEndpoint = { id: Schema.String }
 const readErrors = [Errors.NotFound, Errors.ValidationFailed, Errors.ServiceUnavailable] as const
 const changeErrors = [Errors.NotFound, ...Errors.jsonErrors] as const
 
-const id = "whe_0192a4c8e1f24d7b9a3c5e7f10213243"
-const endpoint = {
-  id,
-  url: "https://hooks.example.com/tasks",
-  description: "The CRM",
-  events: eventTypes,
-  assistant_ids: null,
-  metadata: { project: "crm" },
-  format: "default",
-  disabled: false,
-  disabled_reason: null,
-  disabled_at: null,
-  failing_since: null,
-  last_success_at: completedAt,
-  old_secret_until: null,
-  created_at: createdAt,
-  updated_at: createdAt
-}
-const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwYXkz3Q1f0hE="
+const { id } = Views.examples
 const event = `evt_${deliveryId}`
-const attempt = { number: 1, started_at: completedAt, duration_ms: 48, response_status: 204, error: null }
-const delivery = {
-  id: event,
-  status: "completed",
-  state: "delivered",
-  created_at: completedAt,
-  next_attempt_at: null,
-  attempts: [{ ...attempt, hint: null }],
-  type: "task.completed",
-  task_uuid: uuid,
-  dropped: null
-}
 
-const cursor = query("cursor", "`next` of the page before.", { type: "string" })
-const limit = query("limit", "Page size.", integer(1, limits.page.maximum, limits.page.default))
 const readOnly = "The token may only read, or a web page of another origin sent the request with a session."
 const unknown = {
   description: "There is no such webhook endpoint.",
@@ -83,8 +52,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     summary: "Register a webhook endpoint",
     description:
       "Receives the events of all tasks that its filters select, from now on. The response has the secret, which is not shown again.",
-    request: { url: endpoint.url, description: endpoint.description, metadata: endpoint.metadata },
-    response: { ...endpoint, last_success_at: null, secret },
+    request: { url: "https://hooks.example.com/tasks", description: "The CRM", metadata: { project: "crm" } },
     responses: {
       201: { description: "The new endpoint with its secret.", headers: ["Location"] },
       403: readOnly,
@@ -96,8 +64,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     name: "listWebhookEndpoints",
     summary: "List webhook endpoints",
     description: "Newest first.",
-    parameters: [cursor, limit],
-    response: { data: [endpoint], next: null },
+    parameters: Parameters.documented(Views.parameters.list),
     responses: { 200: "One page of the webhook endpoints." }
   })),
   HttpApiEndpoint.get("get", `${base}/:id`, {
@@ -108,7 +75,6 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     name: "getWebhookEndpoint",
     summary: "Read a webhook endpoint",
     description: "Its definition, and how it is doing.",
-    response: endpoint,
     responses: { 200: "The endpoint and how it is doing, without its secret.", 404: unknown }
   })),
   HttpApiEndpoint.patch("update", `${base}/:id`, {
@@ -122,7 +88,6 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     description:
       "Filters and format apply to later events. An endpoint that is enabled goes on with what is younger than 7 days.",
     request: { disabled: false },
-    response: endpoint,
     responses: {
       ...owned,
       200: "The endpoint as it is now.",
@@ -151,7 +116,6 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
       "From now on the new secret signs, and the old one too for a while: `webhook-signature` then has two entries. The body is optional.",
     isBodyOptional: true,
     request: { keep_old_for: limits.keepOld.default },
-    response: { ...endpoint, old_secret_until: "2026-11-22T08:30:04.654321Z", secret },
     responses: { ...owned, 200: "The endpoint with its new secret, which is not shown again." }
   })),
   HttpApiEndpoint.post("test", `${base}/:id/test`, {
@@ -166,7 +130,6 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
       "Sends a sample now, once, also to a disabled endpoint, and returns the attempt. The body is optional.",
     isBodyOptional: true,
     request: { event: "task.failed" },
-    response: { id: event, type: "task.failed", ...attempt },
     responses: { ...owned, 200: "The attempt to send the sample, whatever its outcome." }
   })),
   HttpApiEndpoint.get("deliveries", `${base}/:id/deliveries`, {
@@ -177,12 +140,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     name: "listEndpointDeliveries",
     summary: "List deliveries",
     description: "The log of an endpoint, newest first, kept for 30 days.",
-    parameters: [
-      query("state", "Only deliveries of this state.", { type: "string", enum: ["pending", "delivered", "failed"] }),
-      cursor,
-      limit
-    ],
-    response: { data: [delivery], next: null },
+    parameters: Parameters.documented(Views.parameters.deliveries),
     responses: { 200: "One page of the log of the endpoint.", 404: unknown }
   })),
   HttpApiEndpoint.post("redeliver", `${base}/:id/deliveries/:delivery/redeliver`, {
@@ -194,7 +152,6 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     summary: "Send an event again",
     description:
       "Makes one more attempt with the same body and the same `webhook-id`; a pending one is made immediately.",
-    response: { ...delivery, state: "pending", next_attempt_at: completedAt },
     responses: {
       202: "The event is sent again now. The body is its delivery.",
       403: readOnly,
@@ -212,7 +169,6 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     description:
       `Sends the deliveries of the log that are not pending again, the oldest first, a hundred a second, at most ${limits.replay} in one request.`,
     request: { from: createdAt, to: completedAt, failed_only: true },
-    response: { enqueued: 12, left: 0 },
     responses: { ...owned, 202: "How many deliveries of the range are sent again." }
   })),
   HttpApiEndpoint.get("events", `${base}/:id/events`, {

@@ -1,14 +1,8 @@
 /** Failures of requests, as errors of JSON-RPC, and failures of tools, as texts for the model. */
 import { Schema } from "effect"
-import {
-  PayloadTooLarge,
-  RequestTimeout,
-  Unauthorized,
-  UnsupportedMediaType,
-  ValidationFailed
-} from "../contract/Errors.ts"
+import { ValidationFailed } from "../contract/Errors.ts"
 import * as Defects from "../Defects.ts"
-import type { TaskFailure } from "../facades/TaskFailure.ts"
+import * as Refusals from "../facades/Refusals.ts"
 import type { BodyError } from "../handlers/body/BodyReader.ts"
 
 /** An error of JSON-RPC, with the status of its HTTP response. */
@@ -56,45 +50,32 @@ export const wrongOrigin = new Refused({
   message: "Web pages of this origin may not call the service: CORS_ORIGINS lists those that may."
 })
 
-const statuses = [
-  [ValidationFailed, 400, -32700],
-  [Unauthorized, 401, -32600],
-  [RequestTimeout, 408, -32600],
-  [PayloadTooLarge, 413, -32600],
-  [UnsupportedMediaType, 415, -32600]
-] as const
-
 /** A token that is refused, or a body that cannot be read. */
 export const ofRequest = (failure: BodyError): Refused => {
-  const [, status, code] = statuses.find(([Kind]) => failure instanceof Kind) ?? [undefined, 503, -32603]
-  return new Refused({ status, code, message: failure.message })
+  const status = Refusals.statusOf(failure)
+  return new Refused({
+    status,
+    code: status === 400 ? -32700 : status === 503 ? -32603 : -32600,
+    message: failure.message
+  })
 }
 
-export type ToolFailure = ValidationFailed | TaskFailure
+export type ToolFailure = ValidationFailed | Refusals.TaskFailure
 
-/** The same for what is unknown and what belongs to another user. */
 const noTask = "There is no such task of this user. Call list_tasks."
 
-const own: Readonly<Record<string, string>> = {
-  TaskNotFound: noTask,
-  TaskBelongsToAnother: noTask,
-  StoreUnavailable: "The service is not available at the moment. Try again later.",
-  BackendUnauthorized: "The assistant backend refused the user's token.",
-  BackendUnavailable: "The assistant backend did not answer as expected. Try again later."
-}
-
 /** What helps, behind the message of the failure. */
-const ways: Readonly<Record<string, string>> = {
-  TaskHasEnded: " Call get_task for its result.",
-  TaskNotInterrupted: " Call get_task.",
-  ToolResultsMismatch: ". Send one result for each of pending_tool_calls.",
-  IdempotencyKeyReused: ". Use a new idempotency_key for another request.",
-  TooManyActiveTasks: " Answer or cancel interrupted tasks, or wait until one has ended: call list_tasks."
+const ways: Partial<Record<Refusals.Failed, string>> = {
+  TaskHasEnded: "Call get_task for its result.",
+  TaskNotInterrupted: "Call get_task.",
+  ToolResultsMismatch: "Send one result for each of pending_tool_calls.",
+  IdempotencyKeyReused: "Use a new idempotency_key for another request.",
+  TooManyActiveTasks: "Answer or cancel interrupted tasks, or wait until one has ended: call list_tasks."
 }
 
 export const messageOf = (failure: ToolFailure): string => {
   if (failure instanceof ValidationFailed) {
     return Object.entries(failure.errors).map(([field, messages]) => `${field}: ${messages.join("; ")}`).join("\n")
   }
-  return own[failure._tag] ?? `${failure.message}${ways[failure._tag] ?? ""}`
+  return Refusals.messageOf(failure, noTask, ways)
 }

@@ -1,15 +1,9 @@
 /** Errors as the OpenAI API has them: `{error: {message, type, param, code}}`. */
 import { Effect, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
-import {
-  PayloadTooLarge,
-  RequestTimeout,
-  Unauthorized,
-  UnsupportedMediaType,
-  ValidationFailed
-} from "../contract/Errors.ts"
+import { ValidationFailed } from "../contract/Errors.ts"
 import * as Defects from "../Defects.ts"
-import type { TaskFailure } from "../facades/TaskFailure.ts"
+import { type Failed, messageOf, sentence, statusOf, type TaskFailure } from "../facades/Refusals.ts"
 import type { BodyError } from "../handlers/body/BodyReader.ts"
 
 export class Refused extends Schema.TaggedError<Refused>()("OpenAiRefused", {
@@ -58,7 +52,7 @@ type Mapping = readonly [status: number, code: string | null, param?: string]
 const notFound: Mapping = [404, "not_found"]
 const tooMany: Mapping = [429, "rate_limit_exceeded"]
 
-const mappings: Readonly<Record<TaskFailure["_tag"], Mapping>> = {
+const mappings: Readonly<Record<Failed, Mapping>> = {
   ModelNotFound: [404, "model_not_found", "model"],
   TaskNotFound: notFound,
   TaskBelongsToAnother: notFound,
@@ -80,42 +74,32 @@ const mappings: Readonly<Record<TaskFailure["_tag"], Mapping>> = {
 
 const noResponse = "The token's user has no such response. It may have been deleted after its retention."
 
-/** For failures whose own message is empty or says too much. */
-const messages: Readonly<Record<string, string>> = {
-  TaskNotFound: noResponse,
-  TaskBelongsToAnother: noResponse,
-  BackendRefused: "The assistant backend refused the file. Send another one, or omit it.",
-  BackendUnauthorized: "The assistant backend refused the token. Send a token that it accepts as the API key.",
-  BackendUnavailable: "The assistant backend did not answer as expected. Try again later.",
-  NoSlotLeft: "Too many uploads at a time. Try again when one has ended."
-}
-
-/** What helps, behind the message of a failure that does not say so. */
-const ways: Readonly<Record<string, string>> = {
+/** What helps, behind the message of a failure. */
+const ways: Partial<Record<Failed, string>> = {
+  BackendRefused: "Send another one, or omit it.",
+  BackendUnauthorized: "Send a token that it accepts as the API key.",
   TaskNotInterrupted: "Retrieve the response again.",
   TaskHasEnded: "GET /v1/responses/{id} returns it.",
   ToolResultsMismatch: "Send one function_call_output for each function_call of the response.",
   IdempotencyKeyReused: "Use a new key for another request.",
   FileRefused: "Send a file of an accepted format.",
   TooManyActiveTasks: "Answer or cancel responses that wait for tool outputs, or wait until one has ended.",
-  TooManyWaiting: "Send background: true, and retrieve the response later.",
-  StoreUnavailable: "Try again later."
+  TooManyWaiting: "Send background: true, and retrieve the response later."
 }
-
-const sentence = (text: string) => /[.!?]$/.test(text) ? text : `${text}.`
 
 const ofTask = (failure: Refused | TaskFailure): Refused => {
   if (failure instanceof Refused) return failure
-  const { _tag: tag, message } = failure
-  const [status, code, param] = mappings[tag]
-  const way = ways[tag]
-  const said = messages[tag] ?? message
-  return refused(
-    status,
-    way === undefined ? said : `${sentence(said || "The service is not available")} ${way}`,
-    code,
-    param
-  )
+  const [status, code, param] = mappings[failure._tag]
+  return refused(status, messageOf(failure, noResponse, ways), code, param)
+}
+
+/** What helps after a request that was refused before it was read. */
+const waysOfStatus: Readonly<Record<number, string>> = {
+  401: "Pass a user's JWT as the API key.",
+  408: "Send the request again.",
+  413: "Upload files to /v1/files, and send only their ids.",
+  415: "Send JSON as application/json.",
+  503: "Try again later."
 }
 
 const ofRequest = (failure: BodyError): Refused => {
@@ -123,18 +107,10 @@ const ofRequest = (failure: BodyError): Refused => {
     const field = Object.keys(failure.errors)[0] ?? "body"
     return invalid(field.replaceAll(/\.(\d+)/g, "[$1]"), failure.message)
   }
-  if (failure instanceof Unauthorized) {
-    return refused(401, `${sentence(failure.message)} Pass a user's JWT as the API key.`, "invalid_api_key")
-  }
-  const [, status, way] = statuses.find(([Kind]) => failure instanceof Kind) ?? [undefined, 503, "Try again later."]
-  return refused(status, `${sentence(failure.message)} ${way}`, status === 503 ? "server_error" : null)
+  const status = statusOf(failure)
+  const code = status === 401 ? "invalid_api_key" : status === 503 ? "server_error" : null
+  return refused(status, `${sentence(failure.message)} ${waysOfStatus[status]}`, code)
 }
-
-const statuses = [
-  [PayloadTooLarge, 413, "Upload files to /v1/files, and send only their ids."],
-  [RequestTimeout, 408, "Send the request again."],
-  [UnsupportedMediaType, 415, "Send JSON as application/json."]
-] as const
 
 const toRefused = (failure: Failure): Refused => "_tag" in failure ? ofTask(failure) : ofRequest(failure)
 

@@ -17,6 +17,7 @@ import { Conflict, Forbidden, invalid, NotFound } from "../contract/Errors.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
 import { audited, CurrentOperator } from "../OperatorRoutes.ts"
+import { cursorOf } from "../Parameters.ts"
 import { BulkBody, EraseBody, LimitsBody, rates, SilenceBody } from "./ActionSchemas.ts"
 import * as Filter from "./OperatorFilter.ts"
 import * as Query from "./OperatorQuery.ts"
@@ -108,7 +109,7 @@ export const make = Effect.gen(function*() {
     audit: Effect.gen(function*() {
       const { order, search } = yield* Query.audit
       const { isComplete, next, rows } = yield* audit.search(search)
-      return { data: rows.map(viewLine), next: Query.cursorOf(order, next), complete: isComplete }
+      return { data: rows.map(viewLine), next: cursorOf(order, next), complete: isComplete }
     }),
 
     startBulk: Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {

@@ -27,6 +27,7 @@ import { kind } from "../handlers/body/JsonBody.ts"
 import { failWith } from "../handlers/ErrorResponses.ts"
 import { revocationOf } from "../handlers/Tokens.ts"
 import { audited, CurrentOperator, logged, orUnavailable } from "../OperatorRoutes.ts"
+import { cursorOf } from "../Parameters.ts"
 import * as Actions from "./Actions.ts"
 import { OperatorApi } from "./OperatorApi.ts"
 import * as Filter from "./OperatorFilter.ts"
@@ -45,7 +46,7 @@ const taskErrors = { TaskNotFound: failWith(NotFound) }
 
 const pageView = <Row, View>({ isComplete, next, rows }: Page<Row>, order: string, view: (row: Row) => View) => ({
   data: rows.map(view),
-  next: Query.cursorOf(order, next),
+  next: cursorOf(order, next),
   complete: isComplete
 })
 
@@ -113,14 +114,14 @@ const makeReads = Effect.gen(function*() {
     }),
     ...(yield* makeTaskReads),
     errors: Effect.gen(function*() {
-      const { failures, groups, isComplete } = yield* operators.errors(yield* Query.range)
+      const { failures, groups, isComplete } = yield* operators.errors(yield* Query.rangeOf)
       return {
         window: { failures, complete: isComplete },
         groups: groups.map(Views.errorGroup)
       }
     }),
     durations: Effect.gen(function*() {
-      const found = yield* store.durations(yield* Query.range)
+      const found = yield* store.durations(yield* Query.rangeOf)
       return {
         data: found.map((row) =>
           Views.durations(row, row.assistantId === null ? null : backend.nameOf(row.assistantId))
@@ -132,9 +133,9 @@ const makeReads = Effect.gen(function*() {
       const { limit, minutes } = yield* Query.stuck
       const unreachable = yield* core.unreachable(Overview.coreMaxAge)
       const at = yield* now
-      const quiet = plus(at, Duration.negate(minutes === undefined ? stuckAfter : Duration.minutes(minutes)))
+      const quiet = plus(at, Duration.negate(minutes === null ? stuckAfter : Duration.minutes(minutes)))
       // A core that is not there does not end its runs: unless minutes are given, they need not be quiet for long.
-      const isSooner = minutes === undefined && unreachable !== undefined && unreachable.since >= quiet
+      const isSooner = minutes === null && unreachable !== undefined && unreachable.since >= quiet
       const before = isSooner ? unreachable.since : quiet
       const { isComplete, runs, total } = yield* store.stuck(before, limit)
       return {
@@ -146,7 +147,7 @@ const makeReads = Effect.gen(function*() {
       }
     }),
     clocks: Effect.gen(function*() {
-      const limit = yield* Query.clockLimit
+      const { limit } = yield* Query.clockLimit
       const at = yield* now
       const [tasks, stops] = yield* Effect.all([store.clocks(limit), store.stops(limit)])
       return { tasks: tasks.map((due) => Views.clock(due, at)), stops: stops.map((due) => Views.stop(due, at)) }
@@ -156,7 +157,7 @@ const makeReads = Effect.gen(function*() {
       return Views.history(yield* store.history.series(from, step, periods), from, step, periods)
     }),
     origins: Effect.gen(function*() {
-      const { isComplete, origins } = yield* store.origins(yield* Query.range)
+      const { isComplete, origins } = yield* store.origins(yield* Query.rangeOf)
       return { data: origins.map(Views.origin), complete: isComplete }
     }),
     deliveries: Effect.gen(function*() {

@@ -1,5 +1,5 @@
 /** Decodes what a search or a bulk action selects. An unknown name is an error: without it an action would be about more than was meant. */
-import { Duration, Effect, Schema } from "effect"
+import { Duration, Effect, Predicate, Record, Schema } from "effect"
 import { isStorable } from "../../domain/Fields.ts"
 import { encode, fromValue } from "../../domain/json/OpaqueJson.ts"
 import type * as RawJson from "../../domain/json/RawJson.ts"
@@ -14,6 +14,7 @@ import type { Range } from "../../services/operator/OperatorStore.ts"
 import { allDeliveries, allTasks, type Selection, type TaskSelection } from "../../services/operator/Selection.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
+import { maxText } from "../Parameters.ts"
 import { maxIds } from "./ActionSchemas.ts"
 
 const maxRange = Duration.days(31)
@@ -35,12 +36,9 @@ export const rangeOf = Effect.fnUntraced(function*(
   return { from: begin, to: end }
 })
 
-/** Characters: a user, an origin and an id are shorter. */
-export const maxText = 2048
-
 type Action = "cancel" | "rerun" | "redeliver" | "delete"
 
-export const taskFields = ["q", "sub", "status", "assistant", "error", "fingerprint", "label", "from", "to"] as const
+const taskFields = ["q", "sub", "status", "assistant", "error", "fingerprint", "label", "from", "to"] as const
 const deliveryFields = ["origin", "error", "status", "sub", "from", "to", "ids"] as const
 
 const which: Readonly<Record<Exclude<Action, "redeliver">, TaskSelection["which"]>> = {
@@ -167,11 +165,13 @@ const tasksOf = Effect.fnUntraced(function*(
   return selection
 })
 
-/** The tasks that a query selects, without `cursor` and `limit`. */
+/** The tasks that the parameters of a query select. */
 export const ofQuery = Effect.fnUntraced(function*(
-  { assistant, ...given }: Readonly<Record<string, string | undefined>>,
+  parameters: Readonly<Record<string, string | null>>,
   links: ReadonlyArray<TaskLink>
 ) {
+  const given = Record.filter(parameters, Predicate.isNotNull)
+  const { assistant } = given
   const fields = assistant === undefined
     ? given
     : { ...given, assistant: /^\d{1,16}$/.test(assistant) ? Number(assistant) : null }

@@ -1,157 +1,131 @@
-/** Decodes the queries of operators. An unknown name is an error too: ignoring it would return an unfiltered list. */
-import { Effect, Option, Result, Schema } from "effect"
-import { Base64Url } from "effect/encoding"
-import { HttpServerRequest } from "effect/http"
-import { isStorable } from "../../domain/Fields.ts"
-import { parse, startOfMinute, Timestamp } from "../../domain/Timestamp.ts"
-import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
+/** The queries of operators: their parameters, and what they mean. */
+import { Effect, Schema } from "effect"
+import * as Limits from "../../domain/Limits.ts"
+import { TaskId } from "../../domain/Task.ts"
+import { startOfMinute } from "../../domain/Timestamp.ts"
+import { AttemptError, DeliveryState, parseDeliveryId } from "../../domain/Webhook.ts"
 import type { TaskLink } from "../../services/Extensions.ts"
 import { actions } from "../../services/operator/Audit.ts"
-import type { Position } from "../../services/operator/OperatorStore.ts"
 import { allDeliveries, orderOf } from "../../services/operator/Selection.ts"
 import { invalid } from "../contract/Errors.ts"
-import { validationFailed } from "../handlers/body/BodyErrors.ts"
+import { schemaRef } from "../contract/OpaqueSchemas.ts"
+import * as Parameters from "../Parameters.ts"
 import * as Filter from "./OperatorFilter.ts"
-import { clocks, maxStuckMinutes, pages } from "./OperatorSchemas.ts"
+
+const { integer, moment, momentSchema, oneOf, positionOf, read, text } = Parameters
 
 const maxPeriods = 1500
-const cursorVersion = 1
+const clocks = { default: 100, maximum: 200 } as const
+const maxStuckMinutes = 1440
 
-const Cursor = Schema.fromJsonString(
-  Schema.Tuple([Schema.Literal(cursorVersion), Schema.String, Timestamp, Schema.String])
-)
-const decodeCursor = Schema.decodeUnknownOption(Cursor)
+const range = {
+  from: text("Begin of the range, a moment in ISO 8601; by default 24 hours before its end.", { schema: momentSchema }),
+  to: text("End of the range, at most 31 days after its begin; now by default.", { schema: momentSchema })
+}
+const paging = Parameters.paging({ default: 50, maximum: 200 })
+const rows = (description: string) => ({ limit: integer(description, clocks.maximum, clocks.default) })
 
-/** The text of a position in one order. */
-export const cursorOf = (order: string, position: Position | null): string | null =>
-  position === null ? null : Base64Url.encode(JSON.stringify([cursorVersion, order, position.at, position.id]))
-
-const positionOf = (order: string, isId: RegExp, cursor: string | undefined) => {
-  if (cursor === undefined) return Effect.succeed(null)
-  return Result.getSuccess(Base64Url.decodeString(cursor)).pipe(
-    Option.flatMap(decodeCursor),
-    Option.filter(([, of, , id]) => of === order && isId.test(id)),
-    Option.match({
-      onNone: () => Effect.fail(invalid("cursor", "Expected `next` of a page with the same filter")),
-      onSome: ([, , at, id]) => Effect.succeed<Position>({ at, id })
-    })
-  )
+/** Filters of tasks, which bulk actions have too. */
+export const taskFilter = {
+  q: text(
+    "Only tasks with this text in their id, their user, their metadata or their error, whatever the case. An id is found outside of the "
+      + "range too if its first eight digits are given; `01920000…abcd` is short for one.",
+    { longest: Limits.searchLength, schema: { type: "string", minLength: 1, maxLength: Limits.searchLength } }
+  ),
+  sub: text("Only tasks of this user."),
+  status: text("Only tasks of this status.", { schema: schemaRef("TaskStatus") }),
+  assistant: text("Only tasks of the assistant with this id.", { schema: { type: "integer" } }),
+  label: text("Only tasks with this pair in their metadata, as `key=value`."),
+  error: text("Only tasks that failed with this in the first 500 characters of their error, whatever the case."),
+  fingerprint: text(
+    "Only tasks whose error has this fingerprint, from `GET /internal/operator/errors` or the command `errors`."
+  ),
+  ...range
 }
 
-const uuidPattern = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-const ids = {
-  task: new RegExp(`^${uuidPattern}$`),
-  delivery: new RegExp(`^${uuidPattern}-\\d{1,9}$`),
-  revocation: /^(token|user) /,
-  line: new RegExp(`^${uuidPattern}$`)
+/** Of an extension: the service refuses it where there are no schedules. */
+export const ofSchedule = { schedule: text("Only of this schedule.") }
+
+const ofDeliveries = {
+  origin: text("Only of this origin, as in `https://client.example`."),
+  error: oneOf("Only those whose last attempt failed like this.", AttemptError.literals)
 }
 
-/** The parameters of a query, each at most once. */
-const parametersOf = Effect.fnUntraced(function*<const Name extends string>(names: ReadonlyArray<Name>) {
-  const given = yield* HttpServerRequest.ParsedSearchParams
-  const errors: Record<string, ReadonlyArray<string>> = {}
-  const found: { [Key in Name]?: string } = {}
-  const isName = (name: string): name is Name => names.some((known) => known === name)
-  for (const [name, value] of Object.entries(given)) {
-    if (!isName(name)) errors[name.slice(0, 64)] = [`Expected one of ${names.join(", ")}`]
-    else if (typeof value !== "string" || value === "" || value.length > Filter.maxText || !isStorable(value)) {
-      errors[name] = [`Expected one text of 1 to ${Filter.maxText} characters`]
-    } else found[name] = value
+/** Of the body of a request to redeliver. */
+export const redeliveryFilter = { ...ofDeliveries, ...range }
+
+export const parameters = {
+  tasks: { ...taskFilter, ...paging },
+  errors: range,
+  durations: range,
+  stuck: {
+    minutes: integer("Minutes without progress; `STUCK_AFTER` by default.", maxStuckMinutes, null),
+    ...rows("Number of tasks.")
+  },
+  clocks: rows("Items of each list."),
+  history: {
+    ...range,
+    step: {
+      ...oneOf("Seconds of a period.", ["60", "300", "3600"], "300"),
+      schema: { type: "integer", enum: [60, 300, 3600], default: 300 }
+    }
+  },
+  origins: range,
+  deliveries: {
+    ...ofDeliveries,
+    state: oneOf("Only of this state.", DeliveryState.literals),
+    ...range,
+    ...paging
+  },
+  revocations: paging,
+  audit: {
+    sub: text("Only about this user, also after the erasure of the user's data."),
+    task: text("Only about this task.", { schema: { type: "string", format: "uuid" } }),
+    operator: text("Only by the operator with this name."),
+    action: text(
+      `Only this action: ${actions.map((action) => `\`${action}\``).join(", ")}, or one of an extension.`,
+      { schema: { type: "string", pattern: "^[a-z_]{1,64}$" } }
+    ),
+    from: moment("Only from this moment, in ISO 8601; all that is kept by default."),
+    to: moment("Only before this moment."),
+    ...paging
   }
-  if (Object.keys(errors).length > 0) return yield* validationFailed(errors)
-  return found
-})
-
-const oneOf = <const Value extends string>(name: string, values: ReadonlyArray<Value>, text: string | undefined) => {
-  const found = values.find((value) => value === text)
-  return text === undefined || found !== undefined
-    ? Effect.succeed(found ?? null)
-    : Effect.fail(invalid(name, `Expected one of ${values.join(", ")}`))
 }
 
-interface Bounds {
-  readonly default: number
-  readonly maximum: number
-}
-
-const integerOf = (name: string, text: string | undefined, { default: absent, maximum }: Bounds) => {
-  const value = text === undefined ? absent : /^\d{1,9}$/.test(text) ? Number(text) : 0
-  return value >= 1 && value <= maximum
-    ? Effect.succeed(value)
-    : Effect.fail(invalid(name, `Expected an integer between 1 and ${maximum}`))
-}
-
-const limitOf = (text: string | undefined, bounds: Bounds) => integerOf("limit", text, bounds)
+const isTask = Schema.is(TaskId)
 
 export const tasks = Effect.fnUntraced(function*(links: ReadonlyArray<TaskLink>) {
-  const { cursor, limit, ...given } = yield* parametersOf([
-    ...Filter.taskFields,
-    ...Filter.selectionsOf(links).map(({ name }) => name),
-    "cursor",
-    "limit"
-  ])
+  const selections = Filter.selectionsOf(links).map(({ name }) => [name, text("")] as const)
+  const { cursor, limit, ...given } = yield* read({ ...Object.fromEntries(selections), ...parameters.tasks })
   const selection = yield* Filter.ofQuery(given, links)
   const order = orderOf(selection)
-  const after = yield* positionOf(order, ids.task, cursor)
-  return { order, search: { ...selection, after, limit: yield* limitOf(limit, pages) } }
+  return { order, search: { ...selection, after: yield* positionOf(order, isTask, cursor), limit } }
 })
 
 export const deliveries = Effect.gen(function*() {
-  const { cursor, limit, origin = null, ...given } = yield* parametersOf([
-    "origin",
-    "state",
-    "error",
-    "from",
-    "to",
-    "cursor",
-    "limit"
-  ])
-  const state = yield* oneOf("state", DeliveryState.literals, given.state)
-  const error = yield* oneOf("error", AttemptError.literals, given.error)
+  const { cursor, from, to, ...given } = yield* read(parameters.deliveries)
   const order = "deliveries"
-  const after = yield* positionOf(order, ids.delivery, cursor)
-  return {
-    order,
-    search: {
-      ...allDeliveries,
-      ...(yield* Filter.rangeOf(given)),
-      after,
-      limit: yield* limitOf(limit, pages),
-      origin,
-      state,
-      error
-    }
-  }
+  const after = yield* positionOf(order, (id) => parseDeliveryId(id) !== undefined, cursor)
+  return { order, search: { ...allDeliveries, ...(yield* Filter.rangeOf({ from, to })), ...given, after } }
 })
 
 export const revocations = Effect.gen(function*() {
-  const { cursor, limit } = yield* parametersOf(["cursor", "limit"])
+  const { cursor, limit } = yield* read(paging)
   const order = "revocations"
-  const after = yield* positionOf(order, ids.revocation, cursor)
-  return { order, after, limit: yield* limitOf(limit, pages) }
+  return { order, after: yield* positionOf(order, (id) => /^(token|user) /.test(id), cursor), limit }
 })
 
-/** Minutes without progress, undefined where none are given, and the number of rows. */
-export const stuck = Effect.gen(function*() {
-  const { limit, minutes } = yield* parametersOf(["minutes", "limit"])
-  return {
-    minutes: minutes === undefined
-      ? undefined
-      : yield* integerOf("minutes", minutes, { default: maxStuckMinutes, maximum: maxStuckMinutes }),
-    limit: yield* limitOf(limit, clocks)
-  }
-})
+/** Minutes without progress, null where none are given, and the number of rows. */
+export const stuck = read(parameters.stuck)
 
-export const range = Effect.flatMap(parametersOf(["from", "to"]), (given) => Filter.rangeOf(given))
+export const rangeOf = Effect.flatMap(read(range), (given) => Filter.rangeOf(given))
 
-export const clockLimit = Effect.flatMap(parametersOf(["limit"]), ({ limit }) => limitOf(limit, clocks))
-
-const steps = ["60", "300", "3600"] as const
+export const clockLimit = read(parameters.clocks)
 
 /** The range begins with a whole minute, as the counts do. */
 export const history = Effect.gen(function*() {
-  const given = yield* parametersOf(["from", "to", "step"])
-  const step = Number((yield* oneOf("step", steps, given.step)) ?? "300")
+  const given = yield* read(parameters.history)
+  const step = Number(given.step)
   const { from, to } = yield* Filter.rangeOf(given)
   const start = startOfMinute(from)
   const periods = Math.ceil((to - start) / (step * 1_000_000))
@@ -161,41 +135,13 @@ export const history = Effect.gen(function*() {
   return { from: start, step, periods }
 })
 
-const momentOf = (name: string, text: string | undefined) => {
-  const found = text === undefined ? null : parse(text)
-  return found === undefined
-    ? Effect.fail(invalid(name, "Expected a moment in ISO 8601 with its offset"))
-    : Effect.succeed(found)
-}
-
 /** All that is kept, unless a range is given. */
 export const audit = Effect.gen(function*() {
-  const { cursor, limit, operator = null, sub = null, task = null, ...given } = yield* parametersOf([
-    "sub",
-    "task",
-    "operator",
-    "action",
-    "from",
-    "to",
-    "cursor",
-    "limit"
-  ])
-  const action = given.action ?? null
-  if (action !== null && !/^[a-z_]{1,64}$/.test(action)) {
+  const { cursor, ...given } = yield* read(parameters.audit)
+  if (given.action !== null && !/^[a-z_]{1,64}$/.test(given.action)) {
     return yield* invalid("action", `Expected an action, as in ${actions.slice(0, 3).join(", ")}`)
   }
   const order = "audit"
-  return {
-    order,
-    search: {
-      sub,
-      task: task?.toLowerCase() ?? null,
-      operator,
-      action,
-      from: yield* momentOf("from", given.from),
-      to: yield* momentOf("to", given.to),
-      after: yield* positionOf(order, ids.line, cursor),
-      limit: yield* limitOf(limit, pages)
-    }
-  }
+  const after = yield* positionOf(order, isTask, cursor)
+  return { order, search: { ...given, task: given.task?.toLowerCase() ?? null, after } }
 })

@@ -13,9 +13,6 @@ const count = (description: string) => described(Count, description)
 const moment = (description: string) => described(Moment, description)
 const momentOrNull = (description: string) => described(Schema.NullOr(Moment), description)
 
-export const pages = { default: 50, maximum: 200 } as const
-export const clocks = { default: 100, maximum: 200 } as const
-export const maxStuckMinutes = 1440
 /** Deliveries of one request to redeliver: by id, and by filter. */
 export const redeliveries = { ids: 500, matching: 1000 } as const
 

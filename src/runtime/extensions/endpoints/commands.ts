@@ -4,13 +4,14 @@ import { Argument, Command, Flag } from "effect/cli"
 import { format, now } from "../../../domain/Timestamp.ts"
 import * as Views from "../../../http/endpoints/EndpointSchemas.ts"
 import { boolean, optionalInt, optionalText, text } from "../../cli/Flags.ts"
+import { call, callEmpty, flagsOf, listing, queryOf, withNext } from "../../cli/InternalCall.ts"
 import type * as Output from "../../cli/Output.ts"
 import { described, failed, internalToken, note, print, printResult } from "../../cli/Root.ts"
-import { call, callEmpty } from "./EndpointCall.ts"
 import { listen } from "./listen.ts"
 
 const id = Argument.String("id").pipe(Argument.withDescription("Endpoint id"))
-const pathOf = (id: string) => `/${encodeURIComponent(id)}`
+const path = "/webhook-endpoints"
+const pathOf = (id: string) => `${path}/${encodeURIComponent(id)}`
 
 type Endpoint = typeof Views.EndpointView.Type
 type WithSecret = typeof Views.EndpointWithSecretView.Type
@@ -78,7 +79,7 @@ const create = Command.make(
   },
   ({ disabled, internalToken, url, ...given }) =>
     printResult(
-      call(internalToken, Views.EndpointWithSecretView, "POST", "", {
+      call(internalToken, Views.EndpointWithSecretView, "POST", path, {
         url: Option.getOrNull(url),
         disabled,
         ...bodyOf(given)
@@ -89,40 +90,14 @@ const create = Command.make(
   described("Register a webhook endpoint", "endpoints create https://hooks.example.com/tasks --events task.failed")
 )
 
-const paging = {
-  limit: optionalInt("limit", "Rows (default: 25; at most 100)"),
-  cursor: optionalText("cursor", "`next` of the page before")
-}
-
-const queryOf = (parameters: Readonly<Record<string, Option.Option<string | number>>>) => {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(Record.getSomes(parameters))) query.set(name, String(value))
-  return query.size === 0 ? "" : `?${query}`
-}
-
-const withNext = (table: string, { next }: { readonly next: string | null }) =>
-  next === null ? table : `${table}\nNext page: --cursor ${next}`
-
-const list = Command.make("list", { ...paging, internalToken }, ({ internalToken, ...parameters }) =>
-  printResult(
-    call(internalToken, Views.EndpointsView, "GET", queryOf(parameters)),
-    (page, { age, table }) =>
-      withNext(
-        table(
-          ["ENDPOINT", "STATE", "LAST SUCCESS", "FORMAT", "URL", "DESCRIPTION"],
-          page.data.map((endpoint) => [
-            endpoint.id,
-            stateOf(endpoint),
-            age(endpoint.last_success_at),
-            endpoint.format,
-            endpoint.url ?? "(read)",
-            endpoint.description ?? ""
-          ]),
-          "No webhook endpoints."
-        ),
-        page
-      )
-  )).pipe(described("List webhook endpoints", "endpoints list"))
+const list = listing("list", path, Views.EndpointsView, Views.parameters.list, {
+  ENDPOINT: ({ id }) => id,
+  STATE: stateOf,
+  "LAST SUCCESS": ({ last_success_at: at }, { age }) => age(at),
+  FORMAT: ({ format }) => format,
+  URL: ({ url }) => url ?? "(read)",
+  DESCRIPTION: ({ description }) => description ?? ""
+}, "No webhook endpoints.").pipe(described("List webhook endpoints", "endpoints list"))
 
 const show = Command.make(
   "show",
@@ -195,10 +170,10 @@ const test = Command.make(
 
 const deliveries = Command.make(
   "deliveries",
-  { id, state: optionalText("state", "pending, delivered or failed"), ...paging, internalToken },
-  ({ id, internalToken, ...parameters }) =>
+  { id, given: flagsOf(Views.parameters.deliveries), internalToken },
+  ({ given, id, internalToken }) =>
     printResult(
-      call(internalToken, Views.EndpointDeliveriesView, "GET", `${pathOf(id)}/deliveries${queryOf(parameters)}`),
+      call(internalToken, Views.EndpointDeliveriesView, "GET", `${pathOf(id)}/deliveries${queryOf(given)}`),
       (page, { age, table }) =>
         withNext(
           table(

@@ -13,12 +13,13 @@ import { standardKey, standardPrefix } from "../../../domain/WebhookSignature.ts
 import { EndpointWithSecretView } from "../../../http/endpoints/EndpointSchemas.ts"
 import { rootCauseMessage } from "../../../services/telemetry/RootCause.ts"
 import { metadata, optionalInt, optionalText } from "../../cli/Flags.ts"
+import { call, callEmpty, send } from "../../cli/InternalCall.ts"
 import * as Output from "../../cli/Output.ts"
 import { described, failed, internalToken, note, root } from "../../cli/Root.ts"
-import { call, callEmpty, send } from "./EndpointCall.ts"
 
 /** A pause after a stream that ended or could not be read. */
 const reconnect = Schedule.spaced("2 seconds")
+const path = "/webhook-endpoints"
 const forwardTimeout = Duration.seconds(15)
 
 const Received = Schema.fromJsonString(Schema.Struct({
@@ -72,7 +73,7 @@ export const listen = Command.make(
           "format: Expected default, full or thin, because events are printed with their id and type"
         )
       }
-      const create = call(token, EndpointWithSecretView, "POST", "", {
+      const create = call(token, EndpointWithSecretView, "POST", path, {
         url: null,
         description: `listen on ${hostname()}`,
         events: Option.getOrNull(Option.map(events, (names) => names.split(","))),
@@ -82,7 +83,7 @@ export const listen = Command.make(
       })
       const { id, secret } = yield* Effect.acquireRelease(
         create,
-        ({ id }) => Effect.ignore(Effect.timeout(callEmpty(token, "DELETE", `/${id}`), "5 seconds"))
+        ({ id }) => Effect.ignore(Effect.timeout(callEmpty(token, "DELETE", `${path}/${id}`), "5 seconds"))
       )
       if (Option.isSome(to)) yield* note(`Events are posted to ${to.value}, signed with ${secret}`)
       yield* note("Waiting for events; Ctrl+C ends.")
@@ -101,7 +102,7 @@ export const listen = Command.make(
 
       let position = ""
       const read = Effect.gen(function*() {
-        const response = yield* send(token, "GET", `/${id}/events`, {
+        const response = yield* send(token, "GET", `${path}/${id}/events`, {
           headers: position === "" ? {} : { "last-event-id": position }
         })
         const arrived: Array<Sse.Event> = []

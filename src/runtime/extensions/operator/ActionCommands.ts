@@ -1,11 +1,12 @@
 /** Commands of operators for many tasks at once, for one user as a whole, and for the audit. */
-import { Duration, Effect, Option, Schedule } from "effect"
+import { Duration, Effect, Option, Record, Schedule } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Views from "../../../http/operator/ActionSchemas.ts"
+import { ofSchedule, parameters, taskFilter } from "../../../http/operator/OperatorQuery.ts"
 import { boolean, optionalInt, optionalText } from "../../cli/Flags.ts"
+import { call, flagsOf, listing, type Token, writeLines } from "../../cli/InternalCall.ts"
 import type { Output } from "../../cli/Output.ts"
 import { described, failed, internalToken, note, print, printResult } from "../../cli/Root.ts"
-import { get, page, post, put, range, taskFilter, withNext, writeLines } from "./OperatorCall.ts"
 
 type Bulk = typeof Views.BulkView.Type
 
@@ -39,16 +40,16 @@ const action = Argument.Literals("action", ["cancel", "rerun", "redeliver", "del
 const reason = Flag.withAlias(optionalText("reason", "Why, for the audit; canceled tasks have it as their error"), "r")
 const wait = boolean("wait", "Wait until it has ended")
 
-const readBulk = (token: Parameters<typeof get>[0], id: string) =>
-  get(token, Views.BulkView, `/bulk/${encodeURIComponent(id)}`)
+const readBulk = (token: Token, id: string) =>
+  call(token, Views.BulkView, "GET", `/operator/bulk/${encodeURIComponent(id)}`)
 
-const untilEnded = (token: Parameters<typeof get>[0], id: string) =>
+const untilEnded = (token: Token, id: string) =>
   readBulk(token, id).pipe(
     Effect.repeat({ until: ({ state }) => state !== "running", schedule: Schedule.spaced(Duration.seconds(1)) })
   )
 
 const begun = Effect.fnUntraced(
-  function*(token: Parameters<typeof get>[0], started: typeof Views.StartedBulkView.Type, waits: boolean) {
+  function*(token: Token, started: typeof Views.StartedBulkView.Type, waits: boolean) {
     if (!waits) {
       return yield* print(started, ({ id, matched }) => `${matched} matched. Follow it with: bulk show ${id}`)
     }
@@ -57,37 +58,37 @@ const begun = Effect.fnUntraced(
   }
 )
 
-const given = (parameters: Readonly<Record<string, Option.Option<string | number>>>) =>
-  Object.fromEntries(
-    Object.entries(parameters).flatMap(([name, value]) => Option.isSome(value) ? [[name, value.value]] : [])
-  )
-
 const startBulk = Command.make("start", {
   action,
   internalToken,
-  ...taskFilter,
-  origin: optionalText("origin", "With redeliver: only of this origin"),
+  filter: {
+    ...flagsOf({ ...taskFilter, ...ofSchedule }),
+    origin: optionalText("origin", "With redeliver: only of this origin")
+  },
   ids: optionalText("ids", "Only these ids, separated by commas"),
-  ...range,
   reason,
   rate: optionalInt("rate", "Tasks or webhooks in a second (default: 50; at most 1000)"),
   dryRun: boolean("dry-run", "Only count what matches, and show the newest of it"),
   wait
-}, ({ action, dryRun, ids, internalToken, rate, reason, wait, ...filter }) =>
+}, ({ action, dryRun, filter, ids, internalToken, rate, reason, wait }) =>
   Effect.gen(function*() {
     const listed = Option.getOrUndefined(ids)?.split(",").map((id) => id.trim()).filter((id) => id !== "")
     const body = {
       action,
-      filter: { ...given(filter), ...(listed === undefined ? {} : { ids: listed }) },
+      filter: { ...Record.getSomes<string, string | number>(filter), ...(listed === undefined ? {} : { ids: listed }) },
       reason: Option.getOrNull(reason),
       rate: Option.getOrNull(rate),
       dry_run: dryRun
     }
     if (!dryRun) {
-      return yield* begun(internalToken, yield* post(internalToken, Views.StartedBulkView, "/bulk", body), wait)
+      return yield* begun(
+        internalToken,
+        yield* call(internalToken, Views.StartedBulkView, "POST", "/operator/bulk", body),
+        wait
+      )
     }
     yield* printResult(
-      post(internalToken, Views.DryRunView, "/bulk", body),
+      call(internalToken, Views.DryRunView, "POST", "/operator/bulk", body),
       ({ matched, sample }, { age, table }) =>
         `${
           table(
@@ -99,26 +100,17 @@ const startBulk = Command.make("start", {
     )
   }))
 
-const listBulk = Command.make("list", { internalToken }, ({ internalToken }) =>
-  printResult(
-    get(internalToken, Views.BulkListView, "/bulk"),
-    ({ data }, { age, table }) =>
-      table(
-        ["ID", "ACTION", "STATE", "BY", "STARTED", "DONE", "SKIPPED", "FAILED", "MATCHED"],
-        data.map((bulk) => [
-          bulk.id,
-          bulk.action,
-          bulk.state,
-          bulk.by,
-          age(bulk.started_at),
-          String(bulk.done),
-          String(bulk.skipped),
-          String(bulk.failed),
-          String(bulk.matched)
-        ]),
-        "No bulk actions."
-      )
-  ))
+const listBulk = listing("list", "/operator/bulk", Views.BulkListView, {}, {
+  ID: ({ id }) => id,
+  ACTION: ({ action }) => action,
+  STATE: ({ state }) => state,
+  BY: ({ by }) => by,
+  STARTED: ({ started_at: at }, { age }) => age(at),
+  DONE: ({ done }) => String(done),
+  SKIPPED: ({ skipped }) => String(skipped),
+  FAILED: ({ failed }) => String(failed),
+  MATCHED: ({ matched }) => String(matched)
+}, "No bulk actions.")
 
 const id = Argument.String("id").pipe(Argument.withDescription("Id of the action, as `bulk list` prints it"))
 
@@ -133,15 +125,15 @@ const stopBulk = Command.make(
   "stop",
   { id, internalToken },
   ({ id, internalToken }) =>
-    printResult(post(internalToken, Views.BulkView, `/bulk/${encodeURIComponent(id)}/stop`), showBulk)
+    printResult(call(internalToken, Views.BulkView, "POST", `/operator/bulk/${encodeURIComponent(id)}/stop`), showBulk)
 )
 
 const sub = Argument.String("sub").pipe(Argument.withDescription("The user, as in the `sub` claim of a token"))
-const userPath = (sub: string, path = "") => `/users/${encodeURIComponent(sub)}${path}`
+const userPath = (sub: string, path = "") => `/operator/users/${encodeURIComponent(sub)}${path}`
 
 const showUser = Command.make("show", { sub, internalToken }, ({ internalToken, sub }) =>
   printResult(
-    get(internalToken, Views.UserView, userPath(sub)),
+    call(internalToken, Views.UserView, "GET", userPath(sub)),
     (user, { age, fields }) =>
       fields([
         ["user", user.sub],
@@ -176,7 +168,7 @@ const limitUser = Command.make("limit", {
     }
     const body = { max_active_tasks: maximum === "default" ? null : Number(maximum) }
     yield* printResult(
-      put(internalToken, Views.LimitsView, userPath(sub, "/limits"), body),
+      call(internalToken, Views.LimitsView, "PUT", userPath(sub, "/limits"), body),
       (limits) =>
         limits.max_active_tasks === null
           ? "The user has the default limit."
@@ -202,44 +194,23 @@ const eraseUser = Command.make("erase", {
       return yield* failed(`Nothing was erased: repeat the user with --confirm to erase all that is kept of ${sub}`)
     }
     const body = { confirm: sub, reason: Option.getOrNull(reason) }
-    yield* begun(internalToken, yield* post(internalToken, Views.StartedBulkView, userPath(sub, "/erase"), body), wait)
+    yield* begun(
+      internalToken,
+      yield* call(internalToken, Views.StartedBulkView, "POST", userPath(sub, "/erase"), body),
+      wait
+    )
   }))
 
-const audit = Command.make(
-  "audit",
-  {
-    internalToken,
-    sub: optionalText("sub", "Only about this user"),
-    task: optionalText("task", "Only about this task"),
-    operator: optionalText("operator", "Only by this operator"),
-    action: optionalText("action", "Only this action, as in cancel"),
-    from: optionalText("from", "Begin of the range, a moment in ISO 8601 (default: all that is kept)"),
-    to: optionalText("to", "End of the range (default: now)"),
-    ...page
-  },
-  ({ internalToken, ...parameters }) =>
-    printResult(
-      get(internalToken, Views.AuditView, "/audit", parameters),
-      (shown, { age, table }) =>
-        withNext(
-          table(
-            ["AT", "OPERATOR", "VIA", "ACTION", "OUTCOME", "TARGET", "USER", "REASON"],
-            shown.data.map((line) => [
-              age(line.at),
-              line.operator,
-              line.via,
-              line.action,
-              line.outcome,
-              line.target ?? "",
-              line.sub ?? "",
-              line.reason ?? ""
-            ]),
-            "Nothing was done."
-          ),
-          shown
-        )
-    )
-)
+const audit = listing("audit", "/operator/audit", Views.AuditView, parameters.audit, {
+  AT: ({ at }, { age }) => age(at),
+  OPERATOR: ({ operator }) => operator,
+  VIA: ({ via }) => via,
+  ACTION: ({ action }) => action,
+  OUTCOME: ({ outcome }) => outcome,
+  TARGET: ({ target }) => target ?? "",
+  USER: ({ sub }) => sub ?? "",
+  REASON: ({ reason }) => reason ?? ""
+}, "Nothing was done.")
 
 export const actionCommands = [
   Command.make("bulk").pipe(

@@ -1,54 +1,30 @@
 /** Groups of commands for operators: tasks and webhooks of all users, and the nodes. */
-import { Duration, Effect, Option, type Redacted, Schedule } from "effect"
+import { Duration, Effect, Option, Record, Schedule } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { CanceledTaskView } from "../../../http/contract/TaskSchemas.ts"
+import { ofSchedule, parameters, redeliveryFilter } from "../../../http/operator/OperatorQuery.ts"
 import * as Views from "../../../http/operator/OperatorSchemas.ts"
 import { boolean, optionalInt, optionalText, uuid } from "../../cli/Flags.ts"
-import type { Output } from "../../cli/Output.ts"
+import { call, flagsOf, listing, type Token } from "../../cli/InternalCall.ts"
 import { described, failed, internalToken, print, printResult } from "../../cli/Root.ts"
-import { get, page, post, range, taskFilter, withNext } from "./OperatorCall.ts"
 
-const error = optionalText("error", "Only with this error")
+/** The deadline that passes next. */
+const dueOf = (
+  { acceptance_deadline_at: acceptance, deadline_at: limit, status }: typeof Views.OperatorTaskView.Type
+) => status === "pending" ? acceptance ?? limit : limit
 
-type Task = typeof Views.OperatorTaskView.Type
-
-const taskRow = ({ age }: Output) => (task: Task) => [
-  task.uuid,
-  task.status,
-  task.sub,
-  age(task.created_at),
-  task.completed_at === null
-    ? age(task.status === "pending" ? task.acceptance_deadline_at ?? task.deadline_at : task.deadline_at)
-    : "-",
-  task.error ?? task.pending_tools.join(", ")
-]
-
-const listTasks = Command.make(
-  "list",
-  {
-    internalToken,
-    ...taskFilter,
-    ...range,
-    ...page
-  },
-  ({ internalToken, ...parameters }) =>
-    printResult(
-      get(internalToken, Views.OperatorTasksView, "/tasks", parameters),
-      (shown, output) =>
-        withNext(
-          output.table(
-            ["TASK", "STATUS", "USER", "CREATED", "DUE", "DETAIL"],
-            shown.data.map(taskRow(output)),
-            "No tasks."
-          ),
-          shown
-        )
-    )
-)
+const listTasks = listing("list", "/operator/tasks", Views.OperatorTasksView, { ...parameters.tasks, ...ofSchedule }, {
+  TASK: ({ uuid }) => uuid,
+  STATUS: ({ status }) => status,
+  USER: ({ sub }) => sub,
+  CREATED: ({ created_at: at }, { age }) => age(at),
+  DUE: (task, { age }) => task.completed_at === null ? age(dueOf(task)) : "-",
+  DETAIL: ({ error, pending_tools: tools }) => error ?? tools.join(", ")
+}, "No tasks.")
 
 const showTask = Command.make("show", { uuid, internalToken }, ({ internalToken, uuid }) =>
   printResult(
-    get(internalToken, Views.OperatorTaskDetailView, `/tasks/${encodeURIComponent(uuid)}`),
+    call(internalToken, Views.OperatorTaskDetailView, "GET", `/operator/tasks/${encodeURIComponent(uuid)}`),
     (task, { age, fields, table }) =>
       [
         fields([
@@ -83,87 +59,46 @@ const cancelTask = Command.make(
   { uuid, reason, internalToken },
   ({ internalToken, reason, uuid }) =>
     printResult(
-      post(internalToken, CanceledTaskView, `/tasks/${encodeURIComponent(uuid)}/cancel`, {
+      call(internalToken, CanceledTaskView, "POST", `/operator/tasks/${encodeURIComponent(uuid)}/cancel`, {
         reason: Option.getOrNull(reason)
       }),
       ({ status }) => status
     )
 )
 
-const origin = optionalText("origin", "Only of this origin, as in https://client.example")
+const listWebhooks = listing("list", "/operator/deliveries", Views.OperatorDeliveriesView, parameters.deliveries, {
+  DELIVERY: ({ id }) => id,
+  STATE: ({ state }) => state,
+  STATUS: ({ status }) => status,
+  CREATED: ({ created_at: at }, { age }) => age(at),
+  ATTEMPTS: ({ attempts }) => String(attempts.length),
+  ERROR: ({ attempts }) => attempts.at(-1)?.error ?? "",
+  ORIGIN: ({ origin }) => origin
+}, "No webhooks.")
 
-const listWebhooks = Command.make(
-  "list",
-  {
-    internalToken,
-    origin,
-    state: optionalText("state", "Only of this state: pending, delivered or failed"),
-    error,
-    ...range,
-    ...page
-  },
-  ({ internalToken, ...parameters }) =>
-    printResult(
-      get(internalToken, Views.OperatorDeliveriesView, "/deliveries", parameters),
-      (shown, { age, table }) =>
-        withNext(
-          table(
-            ["DELIVERY", "STATE", "STATUS", "CREATED", "ATTEMPTS", "ERROR", "ORIGIN"],
-            shown.data.map(({ attempts, created_at, id, origin, state, status }) => [
-              id,
-              state,
-              status,
-              age(created_at),
-              String(attempts.length),
-              attempts.at(-1)?.error ?? "",
-              origin
-            ]),
-            "No webhooks."
-          ),
-          shown
-        )
-    )
-)
-
-const listOrigins = Command.make(
-  "origins",
-  { internalToken, ...range },
-  ({ internalToken, ...parameters }) =>
-    printResult(
-      get(internalToken, Views.OriginsView, "/origins", parameters),
-      ({ data }, { age, table }) =>
-        table(
-          ["PENDING", "FAILED", "OLDEST", "ERROR", "ORIGIN"],
-          data.map(({ failed, last_error, oldest_failed_at, origin, pending }) => [
-            String(pending),
-            String(failed),
-            age(oldest_failed_at),
-            last_error ?? "",
-            origin
-          ]),
-          "No webhook is pending or failed."
-        )
-    )
-)
+const listOrigins = listing("origins", "/operator/origins", Views.OriginsView, parameters.origins, {
+  PENDING: ({ pending }) => String(pending),
+  FAILED: ({ failed }) => String(failed),
+  OLDEST: ({ oldest_failed_at: at }, { age }) => age(at),
+  ERROR: ({ last_error: error }) => error ?? "",
+  ORIGIN: ({ origin }) => origin
+}, "No webhook is pending or failed.")
 
 const redeliver = Command.make("redeliver", {
   internalToken,
-  origin,
-  error,
-  ...range,
+  filter: flagsOf(redeliveryFilter),
   limit: optionalInt("limit", "At most so many (default and maximum: 1000)"),
   dryRun: boolean("dry-run", "Only count what matches")
-}, ({ dryRun, internalToken, limit, ...filter }) => {
-  const given = Object.entries(filter).flatMap(([name, value]) => Option.isSome(value) ? [[name, value.value]] : [])
-  const body = { filter: Object.fromEntries(given), dry_run: dryRun, limit: Option.getOrNull(limit) }
+}, ({ dryRun, filter, internalToken, limit }) => {
+  const body = { filter: Record.getSomes(filter), dry_run: dryRun, limit: Option.getOrNull(limit) }
   return printResult(
-    post(internalToken, Views.RedeliveredView, "/deliveries/redeliver", body),
+    call(internalToken, Views.RedeliveredView, "POST", "/operator/deliveries/redeliver", body),
     ({ left, matched, needs_secret, owed }) =>
       `${matched} matched, ${owed} sent again, ${needs_secret} need their secret, ${left} left`
   )
 })
 
-const readCluster = (token: Option.Option<Redacted.Redacted>) => get(token, Views.OperatorClusterView, "/cluster")
+const readCluster = (token: Token) => call(token, Views.OperatorClusterView, "GET", "/operator/cluster")
 
 const listNodes = Command.make(
   "list",
@@ -208,7 +143,12 @@ const move = (name: "drain" | "take-in") =>
       const cluster = readCluster(internalToken)
       const named = Option.getOrUndefined(instance)
         ?? (yield* cluster).members.find(({ is_self: isSelf }) => isSelf)?.instance ?? ""
-      const answer = yield* post(internalToken, Views.WantedView, `/nodes/${encodeURIComponent(named)}/${name}`)
+      const answer = yield* call(
+        internalToken,
+        Views.WantedView,
+        "POST",
+        `/operator/nodes/${encodeURIComponent(named)}/${name}`
+      )
       const isDrained = answer.wanted === "drained"
       yield* cluster.pipe(
         Effect.repeat({

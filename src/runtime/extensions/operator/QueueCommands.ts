@@ -2,42 +2,43 @@
 import { Effect } from "effect"
 import { Argument, CliError, Command } from "effect/cli"
 import * as Views from "../../../http/operator/QueueSchemas.ts"
+import { call, reading, type Token } from "../../cli/InternalCall.ts"
 import { described, internalToken, printResult } from "../../cli/Root.ts"
-import { get, put } from "./OperatorCall.ts"
 
 type Assistant = typeof Views.QueuedAssistantView.Type
 
 const limitOf = (runs: number | null) => runs === null ? "no limit" : `limit ${runs}`
 
-const list = Command.make(
+const list = reading(
   "list",
-  { internalToken },
-  ({ internalToken }) =>
-    printResult(get(internalToken, Views.QueueView, "/queue"), (queue, { age, fields, table, text }) =>
-      [
-        ...(queue.core_unreachable === null ? [] : [
-          text(`The core cannot be reached since ${queue.core_unreachable.since}: ${queue.core_unreachable.reason}.`)
+  "/operator/queue",
+  Views.QueueView,
+  {},
+  (queue, { age, fields, table, text }) =>
+    [
+      ...(queue.core_unreachable === null ? [] : [
+        text(`The core cannot be reached since ${queue.core_unreachable.since}: ${queue.core_unreachable.reason}.`)
+      ]),
+      fields([
+        ["running", `${queue.running} (${limitOf(queue.runs)})`],
+        ["waiting", String(queue.waiting)],
+        ["oldest", queue.oldest_waiting_since && age(queue.oldest_waiting_since)],
+        ["core busy since", queue.core_busy_since && age(queue.core_busy_since)]
+      ]),
+      table(
+        ["ASSISTANT", "NAME", "RUNNING", "LIMIT", "WAITING", "OLDEST", "STATE"],
+        queue.assistants.map((assistant) => [
+          String(assistant.assistant_id),
+          assistant.name ?? "",
+          String(assistant.running),
+          String(assistant.runs ?? queue.runs_per_assistant ?? "-"),
+          String(assistant.waiting),
+          age(assistant.oldest_waiting_since),
+          assistant.paused ? "paused" : ""
         ]),
-        fields([
-          ["running", `${queue.running} (${limitOf(queue.runs)})`],
-          ["waiting", String(queue.waiting)],
-          ["oldest", queue.oldest_waiting_since && age(queue.oldest_waiting_since)],
-          ["core busy since", queue.core_busy_since && age(queue.core_busy_since)]
-        ]),
-        table(
-          ["ASSISTANT", "NAME", "RUNNING", "LIMIT", "WAITING", "OLDEST", "STATE"],
-          queue.assistants.map((assistant) => [
-            String(assistant.assistant_id),
-            assistant.name ?? "",
-            String(assistant.running),
-            String(assistant.runs ?? queue.runs_per_assistant ?? "-"),
-            String(assistant.waiting),
-            age(assistant.oldest_waiting_since),
-            assistant.paused ? "paused" : ""
-          ]),
-          "No assistant has runs, a limit or a pause."
-        )
-      ].join("\n\n"))
+        "No assistant has runs, a limit or a pause."
+      )
+    ].join("\n\n")
 )
 
 const assistant = Argument.Int("assistant").pipe(Argument.withDescription("Assistant id"))
@@ -45,8 +46,8 @@ const assistant = Argument.Int("assistant").pipe(Argument.withDescription("Assis
 const describe = ({ assistant_id: id, paused, running, runs, waiting }: Assistant) =>
   `Assistant ${id}: ${paused ? "paused, " : ""}${limitOf(runs)}, ${running} running, ${waiting} waiting.`
 
-const change = (token: Parameters<typeof put>[0], id: number, body: object) =>
-  printResult(put(token, Views.QueuedAssistantView, `/queue/assistants/${id}`, body), describe)
+const change = (token: Token, id: number, body: object) =>
+  printResult(call(token, Views.QueuedAssistantView, "PUT", `/operator/queue/assistants/${id}`, body), describe)
 
 const pause = (name: "pause" | "resume") =>
   Command.make(

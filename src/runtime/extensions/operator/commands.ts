@@ -1,129 +1,100 @@
 /** Commands for operators: overview, errors, clocks, revocations, and the groups of commands. */
-import { Command } from "effect/cli"
+import { parameters } from "../../../http/operator/OperatorQuery.ts"
 import * as Views from "../../../http/operator/OperatorSchemas.ts"
-import { optionalInt } from "../../cli/Flags.ts"
-import { described, internalToken, printResult } from "../../cli/Root.ts"
+import { listing, reading } from "../../cli/InternalCall.ts"
+import { described } from "../../cli/Root.ts"
 import { actionCommands } from "./ActionCommands.ts"
-import { get, limit, page, range, withNext } from "./OperatorCall.ts"
 import { groups } from "./OperatorGroups.ts"
 import { queue } from "./QueueCommands.ts"
 
-const overview = Command.make(
+const overview = reading(
   "overview",
-  { internalToken },
-  ({ internalToken }) =>
-    printResult(
-      get(internalToken, Views.OverviewView, "/overview"),
-      (
-        { alerts, deliveries, last_hour: lastHour, live, next_deadline: next, nodes, operators, queue, unowned },
-        { age, fields, text }
-      ) =>
+  "/operator/overview",
+  Views.OverviewView,
+  {},
+  (
+    { alerts, deliveries, last_hour: lastHour, live, next_deadline: next, nodes, operators, queue, unowned },
+    { age, fields, text }
+  ) =>
+    [
+      fields([
+        ["live tasks", `${live.pending} pending, ${live.processing} processing, ${live.interrupted} interrupted`],
+        ["queue", `${queue.running} running, ${queue.waiting} waiting`],
+        ["next deadline", age(next)],
         [
-          fields([
-            ["live tasks", `${live.pending} pending, ${live.processing} processing, ${live.interrupted} interrupted`],
-            ["queue", `${queue.running} running, ${queue.waiting} waiting`],
-            ["next deadline", age(next)],
-            [
-              "last hour",
-              `${lastHour.created} created, ${lastHour.completed} completed, ${lastHour.failed} failed, ${lastHour.canceled} canceled`
-            ],
-            ["webhooks", `${deliveries.pending} pending, ${deliveries.failed} failed in the last hour`],
-            ["nodes", String(nodes)],
-            ["operators", operators.map(({ name, role }) => role === "full" ? name : `${name} (reads)`).join(", ")],
-            ["shards", unowned === 0 ? null : `${unowned} have no owner`]
-          ]),
-          ...alerts.map(({ message }) => text(`Alert: ${message}`))
-        ].join("\n")
-    )
+          "last hour",
+          `${lastHour.created} created, ${lastHour.completed} completed, ${lastHour.failed} failed, ${lastHour.canceled} canceled`
+        ],
+        ["webhooks", `${deliveries.pending} pending, ${deliveries.failed} failed in the last hour`],
+        ["nodes", String(nodes)],
+        ["operators", operators.map(({ name, role }) => role === "full" ? name : `${name} (reads)`).join(", ")],
+        ["shards", unowned === 0 ? null : `${unowned} have no owner`]
+      ]),
+      ...alerts.map(({ message }) => text(`Alert: ${message}`))
+    ].join("\n")
 )
 
-const errors = Command.make(
+const errors = reading(
   "errors",
-  { internalToken, ...range },
-  ({ internalToken, ...parameters }) =>
-    printResult(
-      get(internalToken, Views.ErrorsView, "/errors", parameters),
-      ({ groups: failures }, { age, table }) =>
-        table(
-          ["FAILURES", "USERS", "FIRST", "LAST", "SAMPLE", "CAUSE"],
-          failures.map(({ count, fingerprint, first_at, last_at, samples, users }) => [
-            String(count),
-            String(users),
-            age(first_at),
-            age(last_at),
-            samples[0] ?? "",
-            fingerprint
-          ]),
-          "No failures."
-        )
+  "/operator/errors",
+  Views.ErrorsView,
+  parameters.errors,
+  ({ groups: failures }, { age, table }) =>
+    table(
+      ["FAILURES", "USERS", "FIRST", "LAST", "SAMPLE", "CAUSE"],
+      failures.map(({ count, fingerprint, first_at, last_at, samples, users }) => [
+        String(count),
+        String(users),
+        age(first_at),
+        age(last_at),
+        samples[0] ?? "",
+        fingerprint
+      ]),
+      "No failures."
     )
 )
 
-const stuck = Command.make(
+const stuck = reading(
   "stuck",
-  {
-    internalToken,
-    limit,
-    minutes: optionalInt("minutes", "Minutes without progress (default: STUCK_AFTER of the service)")
-  },
-  ({ internalToken, ...parameters }) =>
-    printResult(
-      get(internalToken, Views.StuckView, "/stuck", parameters),
-      ({ before, core_unreachable: unreachable, data }, { age, table, text }) => {
-        const runs = table(
-          ["PROGRESS", "STATUS", "TASK", "WAITS FOR", "USER"],
-          data.map(({ progress_at, status, sub, uuid, waiting_on }) => [
-            age(progress_at),
-            status,
-            uuid,
-            waiting_on === null ? "" : `${waiting_on.party}: ${waiting_on.for.replaceAll("_", " ")}`,
-            sub
-          ]),
-          `Nothing is stuck: the core has reported of every run since ${before}.`
-        )
-        return unreachable === null ?
-          runs :
-          `${text(`The core cannot be reached since ${unreachable.since}: ${unreachable.reason}.`)}\n${runs}`
-      }
+  "/operator/stuck",
+  Views.StuckView,
+  parameters.stuck,
+  ({ before, core_unreachable: unreachable, data }, { age, table, text }) => {
+    const runs = table(
+      ["PROGRESS", "STATUS", "TASK", "WAITS FOR", "USER"],
+      data.map(({ progress_at, status, sub, uuid, waiting_on }) => [
+        age(progress_at),
+        status,
+        uuid,
+        waiting_on === null ? "" : `${waiting_on.party}: ${waiting_on.for.replaceAll("_", " ")}`,
+        sub
+      ]),
+      `Nothing is stuck: the core has reported of every run since ${before}.`
     )
+    return unreachable === null ?
+      runs :
+      `${text(`The core cannot be reached since ${unreachable.since}: ${unreachable.reason}.`)}\n${runs}`
+  }
 )
 
-const clocks = Command.make(
+const clocks = reading(
   "clocks",
-  { internalToken, limit },
-  ({ internalToken, limit }) =>
-    printResult(
-      get(internalToken, Views.ClocksView, "/clocks", { limit }),
-      ({ stops, tasks }, { age, table }) =>
-        table(["DUE", "CLOCK", "TASK", "USER OR REASON"], [
-          ...tasks.map(({ clock, due_at, sub, uuid }) => [age(due_at), clock, uuid, sub]),
-          ...stops.map(({ due_at, reason, task_uuid }) => [age(due_at), "stop", task_uuid, reason])
-        ], "Nothing is due.")
-    )
+  "/operator/clocks",
+  Views.ClocksView,
+  parameters.clocks,
+  ({ stops, tasks }, { age, table }) =>
+    table(["DUE", "CLOCK", "TASK", "USER OR REASON"], [
+      ...tasks.map(({ clock, due_at, sub, uuid }) => [age(due_at), clock, uuid, sub]),
+      ...stops.map(({ due_at, reason, task_uuid }) => [age(due_at), "stop", task_uuid, reason])
+    ], "Nothing is due.")
 )
 
-const revocations = Command.make(
-  "revocations",
-  { internalToken, ...page },
-  ({ internalToken, ...parameters }) =>
-    printResult(
-      get(internalToken, Views.RevocationsView, "/revocations", parameters),
-      (shown, { age, table }) =>
-        withNext(
-          table(
-            ["REVOKED", "TOKEN OR USER", "ISSUED BEFORE", "EXPIRES"],
-            shown.data.map(({ expires_at, issued_before, jti, revoked_at, sub, token_hash }) => [
-              age(revoked_at),
-              sub ?? jti ?? `sha256:${token_hash}`,
-              age(issued_before),
-              age(expires_at)
-            ]),
-            "No revocations."
-          ),
-          shown
-        )
-    )
-)
+const revocations = listing("revocations", "/operator/revocations", Views.RevocationsView, parameters.revocations, {
+  REVOKED: ({ revoked_at: at }, { age }) => age(at),
+  "TOKEN OR USER": ({ jti, sub, token_hash: hash }) => sub ?? jti ?? `sha256:${hash}`,
+  "ISSUED BEFORE": ({ issued_before: at }, { age }) => age(at),
+  EXPIRES: ({ expires_at: at }, { age }) => age(at)
+}, "No revocations.")
 
 export const commands = [
   overview.pipe(
