@@ -86,6 +86,10 @@ export interface Task {
   readonly uuid: string
   /** The user. */
   readonly sub: string
+  /** The assistant; null for tasks of an early version. */
+  readonly assistant_id: number | null
+  /** Its name, if the backend has listed it to a user lately. */
+  readonly assistant_name: string | null
   /** Status of the task. */
   readonly status: TaskStatus
   /** The error, cut after 500 characters. */
@@ -141,6 +145,10 @@ export interface TaskDetail {
   readonly uuid: string
   /** The user. */
   readonly sub: string
+  /** The assistant; null for tasks of an early version. */
+  readonly assistant_id: number | null
+  /** Its name, if the backend has listed it to a user lately. */
+  readonly assistant_name: string | null
   /** Status of the task. */
   readonly status: TaskStatus
   /** The error, cut after 500 characters. */
@@ -602,6 +610,33 @@ export interface Bulk {
 export interface BulkList {
   /** The last 100, newest first. */
   readonly data: ReadonlyArray<Bulk>
+}
+
+/** What operators have put aside for all of them. */
+export interface Silences {
+  /** Newest first, 1,000 at most. */
+  readonly data: ReadonlyArray<{
+    /** A cause of failures, or an alert that has ended. */
+    readonly kind: "cause" | "alert"
+    /** The `fingerprint` of a cause, or a name that the console gives an alert. */
+    readonly key: string
+    /** Its end. */
+    readonly until: string
+    /** The operator. */
+    readonly by: string
+  }>
+}
+
+/** A silence after its change. */
+export interface SilenceState {
+  /** A cause of failures, or an alert that has ended. */
+  readonly kind: "cause" | "alert"
+  /** The `fingerprint` of a cause, or a name that the console gives an alert. */
+  readonly key: string
+  /** Its end; null when it was ended. */
+  readonly until: string | null
+  /** The operator. */
+  readonly by: string
 }
 
 /** One user, without what the tasks say. */
