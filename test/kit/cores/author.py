@@ -43,7 +43,7 @@ def answer(run):
     try:
         return work(run)
     finally:
-        note(f"end {run.run_id} {run.signal.reason or ''}")
+        note(f"end {run.run_id} {run.signal.reason.reason if run.signal.aborted else ''}")
 
 
 if __name__ == "__main__":

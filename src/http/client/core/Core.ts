@@ -1,8 +1,9 @@
 /** The two calls of a processing core as a handler of requests: admits, executes and stops runs. */
+import type { Turn } from "../../../domain/Turn.ts"
 import { randomId } from "../promise/Transport.ts"
 import type { CoreLog, CoreOptions } from "./CoreTypes.ts"
 import { type Address, Events } from "./Events.ts"
-import { failureOf, fromWireState, Interrupt, RunStopped, toTurn, toWireState } from "./Outcome.ts"
+import { failureOf, fromWireState, Interrupt, RunStopped, toTurn, toWholeTurn, toWireState } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import { makeRun, messagesOf, type StartRun } from "./RunContext.ts"
 
@@ -179,20 +180,22 @@ export const createCore = (options: CoreOptions): Core => {
     await send({ type: "processing" })
     if (signal.aborted) return
     const signAfter = silenceSeconds === null ? undefined : silenceSeconds * 1000 / 3
-    const progress = new Progress({ address, events, signal, signAfter, newId, onUnwanted })
     const { state, usage } = fromWireState(body.resume?.state)
+    const wholeTurnOf = (turn: Turn) => toWholeTurn(turn, messagesOf(body), usage)
+    const progress = new Progress({ address, events, signal, signAfter, newId, wholeTurnOf, onUnwanted })
     const outcomeOf = (result: unknown): object => {
       if (result instanceof Interrupt) {
-        const { calls, state: left, turn = progress.turn } = result
+        const { calls, state: left } = result
+        const turn = result.turn === undefined ? progress.turn : wholeTurnOf(result.turn)
         return {
           type: "interrupted",
           tool_calls: calls,
           state: toWireState(left, usage),
-          ...(turn === undefined ? {} : { turn: { ...turn, metadata: { ...usage.metadata, ...turn.metadata } } })
+          ...(turn === undefined ? {} : { turn })
         }
       }
-      const whole = result === undefined ? progress.turn ?? "" : result
-      return { type: "completed", turn: toTurn(whole, messagesOf(body), usage) }
+      const written = result === undefined ? progress.turn : undefined
+      return { type: "completed", turn: written ?? wholeTurnOf(toTurn(result)) }
     }
     const failed = (error: unknown) => {
       const failure = failureOf(error)
@@ -200,7 +203,7 @@ export const createCore = (options: CoreOptions): Core => {
         log.error(`Run ${address.runId} of task ${address.taskId} failed`, error)
       }
       const turn = progress.turn
-      return turn === undefined ? failure : { ...failure, turn: toTurn(turn, messagesOf(body), usage) }
+      return turn === undefined ? failure : { ...failure, turn }
     }
     const run = makeRun({ body, signal, progress, usage, state, serviceUrl, fetch })
     let final: object

@@ -71,11 +71,9 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
 
 const isItem = (value: unknown) => isObject(value) && typeof value["type"] === "string"
 
-/** Whether a result has the form of a turn: an output of typed items, or messages. */
+/** Whether a result has the form of a turn: an output of typed items. */
 const isTurn = (value: unknown): value is Turn =>
-  isObject(value) && (Array.isArray(value["output"])
-    ? value["output"].every(isItem)
-    : value["output"] === undefined && Array.isArray(value["messages"]))
+  isObject(value) && Array.isArray(value["output"]) && value["output"].every(isItem)
 
 /** Tokens of a run. */
 type Counts = Record<"input" | "output" | "total" | "cached" | "reasoning", number>
@@ -175,22 +173,23 @@ export const fromWireState = (wire: unknown): { readonly state: unknown; readonl
   return { state: wire["state"] ?? null, usage: new UsageMeter({ counts: { ...noCounts, ...counts }, model }) }
 }
 
-const textTurn = (text: string, messages: ReadonlyArray<object>) => ({
-  output: text === "" ? [] : [{ type: "text", text }],
-  messages: [...messages, { role: "assistant", content: text }],
-  metadata: {}
-})
+/** A result as a turn: itself, or that of a text. Only a turn of the author has messages and metadata yet. */
+export const toTurn = (result: unknown): Turn => {
+  if (isTurn(result)) return result
+  const text = typeof result === "string" ? result : JSON.stringify(result) ?? ""
+  return { output: text === "" ? [] : [{ type: "text", text }] }
+}
 
 /**
- * The turn of a result: itself, or that of a text. A later task continues the conversation with its messages, so those of a text begin
- * with `messages`, the conversation before it.
+ * A turn as it is stored, with what was used. A later task continues the conversation with its messages, so those that the author did
+ * not give are `messages`, the conversation before it, and its text.
  */
-export const toTurn = (result: unknown, messages: ReadonlyArray<object>, usage: UsageMeter): Turn => {
-  const turn = isTurn(result)
-    ? { output: [], messages: [...messages, { role: "assistant", content: outputText({ turn: result }) }], ...result }
-    : textTurn(typeof result === "string" ? result : JSON.stringify(result) ?? "", messages)
-  return { ...turn, metadata: { ...usage.metadata, ...turn.metadata } } as Turn
-}
+export const toWholeTurn = (turn: Turn, messages: ReadonlyArray<object>, usage: UsageMeter) =>
+  ({
+    ...turn,
+    messages: turn.messages ?? [...messages, { role: "assistant", content: outputText({ turn }) }],
+    metadata: { ...usage.metadata, ...turn.metadata }
+  }) as Turn
 
 /** The fields of the event that ends a run which threw `error`. Only the messages of a `Failure` are for the user. */
 export const failureOf = (error: unknown) => {

@@ -22,8 +22,6 @@ const cut = (text: string): string => {
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? appendLength - 1 : appendLength)
 }
 
-const emptyTurn: Turn = { output: [], messages: [], metadata: {} }
-
 export interface ProgressOptions {
   readonly address: Address
   readonly events: Events
@@ -32,6 +30,8 @@ export interface ProgressOptions {
   /** Milliseconds without an event after which a sign of life is sent; undefined sends none. */
   readonly signAfter: number | undefined
   readonly newId: () => string
+  /** A turn as it is stored. */
+  readonly wholeTurnOf: (turn: Turn) => Turn
   /** The service does not want the run any more. */
   readonly onUnwanted: () => void
 }
@@ -41,7 +41,7 @@ export class Progress {
   /** Ends what is in flight. */
   readonly #controller = new AbortController()
   /** The last turn, without the text that was added since. */
-  #base: Turn = emptyTurn
+  #base: Turn | undefined
   #text = ""
   #unsent = ""
   /** The index of the next append. */
@@ -82,11 +82,15 @@ export class Progress {
 
   /** The result so far; undefined if there is none. */
   get turn(): Turn | undefined {
-    if (this.#text === "") return this.#base === emptyTurn ? undefined : this.#base
-    const output = this.#base.output ?? []
+    const { messages, output = [], ...base } = this.#base ?? {}
+    if (this.#text === "") return this.#base && this.#options.wholeTurnOf(this.#base)
     const last = output.at(-1)
     const text = last?.type === "text" ? last.text + this.#text : this.#text
-    return { ...this.#base, output: [...last?.type === "text" ? output.slice(0, -1) : output, { type: "text", text }] }
+    return this.#options.wholeTurnOf({
+      ...base,
+      output: [...last?.type === "text" ? output.slice(0, -1) : output, { type: "text", text }],
+      ...(messages && { messages: [...messages, { role: "assistant", content: this.#text }] })
+    })
   }
 
   /** Ends with the event in flight, which gets a moment: the final event must not wait for an outage. */

@@ -1,7 +1,7 @@
 /** The `run` that the author's function gets. */
 import { FilesResource } from "../promise/FilesResource.ts"
 import { randomId, Transport } from "../promise/Transport.ts"
-import type { ClientTool, InputItem, JsonObject, ToolResult, Turn } from "../promise/Types.ts"
+import type { ClientTool, InputItem, JsonObject, ToolResult } from "../promise/Types.ts"
 import type { Run, RunFiles, StoredItem } from "./CoreTypes.ts"
 import { Interrupt, toTurn, type UsageMeter } from "./Outcome.ts"
 import type { Progress } from "./Progress.ts"
@@ -91,7 +91,6 @@ export const makeRun = (
   { body, fetch, progress, serviceUrl, signal, state, usage }: Parts
 ): Run => {
   const { input = [], resume = null } = body
-  const partOf = (turn: Turn | string): Turn => toTurn(turn, messagesOf(body), usage)
   return {
     taskId: body.task_id,
     runId: body.run_id,
@@ -113,11 +112,11 @@ export const makeRun = (
     state,
     files: filesOf(body, serviceUrl, fetch, signal),
     text: (chunk) => progress.text(String(chunk)),
-    progress: (turn) => progress.replace(partOf(turn)),
+    progress: (turn) => progress.replace(toTurn(turn)),
     usage: usage.add,
     interrupt: ({ calls, state: left, turn }) => {
       const given = calls.map((call) => ({ ...call, id: call.id ?? `call_${randomId()}` }))
-      return new Interrupt(given, left, turn === undefined ? undefined : partOf(turn))
+      return new Interrupt(given, left, turn === undefined ? undefined : toTurn(turn))
     }
   }
 }

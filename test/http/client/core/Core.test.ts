@@ -135,6 +135,7 @@ describe("the result", () => {
     const [kind, result, text] of [
       ["a text", "Hi", "Hi"],
       ["a JSON object", { answer: 42 }, "{\"answer\":42}"],
+      ["the state of a graph", { messages: [], x: 2 }, "{\"messages\":[],\"x\":2}"],
       ["a number", 7, "7"],
       ["null", null, "null"]
     ] as const
@@ -151,7 +152,7 @@ describe("the result", () => {
 
   it("is the turn that the function returns, with what it lacks", async () => {
     const output = [{ type: "text", text: "a" }, { type: "image", file: { id: "1" } }]
-    const { turn } = await outcome(() => ({ output, metadata: { model: "m" } }), "completed")
+    const { turn } = await outcome(() => ({ output, messages: undefined, metadata: { model: "m" } }), "completed")
     assert.deepStrictEqual(turn, {
       output,
       messages: [...hello, { role: "assistant", content: "a" }],
@@ -184,6 +185,72 @@ describe("the result", () => {
         output_tokens_details: { reasoning_tokens: 5 }
       }
     })
+  })
+})
+
+describe("the stored turn continues the conversation", () => {
+  const turns = [{ role: "user", content: "before" }, { role: "assistant", content: "Yes" }]
+  const said = [...turns, { role: "user", content: [{ type: "text", text: "Hello" }] }]
+  const textOf = (text: string) => ({ output: [{ type: "text" as const, text }] })
+  const continued = (text: string, before: ReadonlyArray<object> = said) => ({
+    ...textOf(text),
+    messages: [...before, { role: "assistant", content: text }],
+    metadata: { usage: { input_tokens: 1, output_tokens: 2, total_tokens: 3 } }
+  })
+  const calls = [{ name: "look" }]
+  const ends: Record<string, readonly [type: string, text: string, end: CoreOptions["run"]]> = {
+    "nothing is returned": ["completed", "Hello", () => undefined],
+    "a text is returned": ["completed", "Bye", () => "Bye"],
+    "a turn is returned": ["completed", "Bye", () => textOf("Bye")],
+    "it fails": ["failed", "Hello", () => Promise.reject(new Failure("No"))],
+    "it breaks": ["failed", "Hello", () => Promise.reject(new Error("No"))],
+    "it is interrupted": ["interrupted", "Hello", (run) => run.interrupt({ calls })],
+    "it is interrupted with a text": ["interrupted", "Bye", (run) => run.interrupt({ calls, turn: "Bye" })],
+    "it is interrupted with a turn": ["interrupted", "Bye", (run) => run.interrupt({ calls, turn: textOf("Bye") })]
+  }
+  const writes: Record<string, (run: Run) => void> = {
+    "text": ({ text }) => ["Hel", "lo"].forEach(text),
+    "a text as progress": ({ progress }) => progress("Hello"),
+    "a turn as progress": ({ progress }) => progress(textOf("Hello")),
+    "text after a text as progress": ({ progress, text }) => [progress("Hel"), text("lo")],
+    "text after a turn as progress": ({ progress, text }) => [progress(textOf("Hel")), text("lo")],
+    "progress after text": ({ progress, text }) => [text("Old"), progress("Hello")]
+  }
+  for (const [kind, write] of Object.entries(writes)) {
+    const wrote = (run: Run) => {
+      write(run)
+      run.usage({ input_tokens: 1, output_tokens: 2 })
+    }
+    for (const [ending, [type, text, end]] of Object.entries(ends)) {
+      it(`after ${kind}, when ${ending}`, async () => {
+        const work = (run: Run) => [wrote(run), end(run)][1]
+        assert.deepStrictEqual((await outcome(work, type, { turns }))["turn"], continued(text))
+      })
+    }
+
+    it(`after ${kind}, when it is stopped`, async () => {
+      // As a node that knows nothing of the run, which makes the text be stored at once.
+      service.answer = ({ append }) => ({ status: 200, body: append === undefined ? {} : { next: null } })
+      const core = makeCore((run) => {
+        wrote(run)
+        return aborted(run)
+      })
+      const runId = await core.start({ turns })
+      const turn = () => Promise.resolve(service.of(runId, "progress").find((event) => event["turn"])?.["turn"])
+      const stored = await eventually(turn, (found) => found !== undefined)
+      await core.post(`/runs/${runId}/stop`, { reason: "canceled" })
+      assert.deepStrictEqual(stored, continued("Hello"))
+    })
+  }
+
+  it("in the function's own messages, to which text adds one", async () => {
+    const own = [{ role: "user", content: "Shortened" }]
+    const { turn } = await outcome((run) => {
+      run.progress({ output: [], messages: own })
+      run.usage({ input_tokens: 1, output_tokens: 2 })
+      run.text("Hello")
+    }, "completed")
+    assert.deepStrictEqual(turn, continued("Hello", own))
   })
 })
 

@@ -126,14 +126,15 @@ class Cores(ScriptedTest):
         self.assertEqual(len(begun), 1)
 
     def test_results_become_turns(self) -> None:
-        for result, text in (("Hi", "Hi"), ({"answer": 42}, '{"answer": 42}'), (7, "7"), ([], "[]")):
+        for result, text in (("Hi", "Hi"), ({"answer": 42}, '{"answer": 42}'), ({"messages": []}, '{"messages": []}'), (7, "7"), ([], "[]")):
             turn = self.outcome(lambda _, result=result: result)["turn"]
             said = [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
             self.assertEqual(turn["output"], [{"type": "text", "text": text}])
             self.assertEqual(turn["messages"], [*said, {"role": "assistant", "content": text}])
         output = [{"type": "text", "text": "a"}, {"type": "image", "file": {"id": "1"}}]
-        turn = self.outcome(lambda _: {"output": output, "metadata": {"model": "m"}})["turn"]
+        turn = self.outcome(lambda _: {"output": output, "messages": None, "metadata": {"model": "m"}})["turn"]
         self.assertEqual((turn["output"], turn["metadata"]), (output, {"model": "m"}))
+        self.assertEqual(turn["messages"], [*said, {"role": "assistant", "content": "a"}])
 
     def test_without_a_result_the_text_is_the_result(self) -> None:
         def work(run: Run) -> None:
@@ -141,6 +142,67 @@ class Cores(ScriptedTest):
             run.text("lo")
 
         self.assertEqual(self.outcome(work)["turn"]["output"][0]["text"], "Hello")
+
+    def test_the_stored_turn_continues_the_conversation(self) -> None:
+        turns = [{"role": "user", "content": "before"}, {"role": "assistant", "content": "Yes"}]
+        said = [*turns, {"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
+        calls, report = [{"name": "look"}], {"input_tokens": 1, "output_tokens": 2}
+
+        def turn_of(text: str) -> Dict[str, Any]:
+            return {"output": [{"type": "text", "text": text}]}
+
+        def fail(error: Exception) -> None:
+            raise error
+
+        def check(turn: Dict[str, Any], text: str, before: Any = said) -> None:
+            messages = [*before, {"role": "assistant", "content": text}]
+            usage = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+            self.assertEqual(turn, {**turn_of(text), "messages": messages, "metadata": {"usage": usage}})
+
+        ends: Dict[str, Tuple[str, str, Callable[[Run], Any]]] = {
+            "nothing is returned": ("completed", "Hello", lambda _: None),
+            "a text is returned": ("completed", "Bye", lambda _: "Bye"),
+            "a turn is returned": ("completed", "Bye", lambda _: turn_of("Bye")),
+            "it fails": ("failed", "Hello", lambda _: fail(package.Failure("No"))),
+            "it breaks": ("failed", "Hello", lambda _: fail(ValueError("No"))),
+            "it is interrupted": ("interrupted", "Hello", lambda run: run.interrupt(calls)),
+            "it is interrupted with a text": ("interrupted", "Bye", lambda run: run.interrupt(calls, turn="Bye")),
+            "it is interrupted with a turn": ("interrupted", "Bye", lambda run: run.interrupt(calls, turn=turn_of("Bye"))),
+        }
+        writes: Dict[str, Callable[[Run], Any]] = {
+            "text": lambda run: (run.text("Hel"), run.text("lo")),
+            "a text as progress": lambda run: run.progress("Hello"),
+            "a turn as progress": lambda run: run.progress(turn_of("Hello")),
+            "text after a text as progress": lambda run: (run.progress("Hel"), run.text("lo")),
+            "text after a turn as progress": lambda run: (run.progress(turn_of("Hel")), run.text("lo")),
+            "progress after text": lambda run: (run.text("Old"), run.progress("Hello")),
+        }
+        for kind, write in writes.items():
+
+            def then(end: Callable[[Run], Any], write: Callable[[Run], Any] = write) -> Callable[[Run], Any]:
+                return lambda run: (write(run), run.usage(report), end(run))[-1]
+
+            for ending, (event_type, text, end) in ends.items():
+                with self.subTest(kind, ending=ending):
+                    check(self.outcome(then(end), event_type, turns=turns)["turn"], text)
+            with self.subTest(kind, ending="it is stopped"):
+                # As a node that knows nothing of the run, which makes the text be stored at once.
+                self.answer = lambda event: (200, {"next": None} if "append" in event else {})
+                core = self.core(lambda run, write=write: (run.usage(report), write(run), run.signal.wait(10)))
+                run_id = self.start(core, turns=turns)
+
+                def stored(run_id: str = run_id) -> List[Any]:
+                    found = [event.get("turn") for event in self.of(run_id, "progress")]
+                    return [turn for turn in found if turn and turn["output"] == turn_of("Hello")["output"]]
+
+                check(self.until(stored)[0], "Hello")
+                self.post(core, f"/runs/{run_id}/stop", {"reason": "canceled"})
+                self.answer = lambda _: (200, {})
+
+        own = [{"role": "user", "content": "Shortened"}]
+        add = [lambda run: run.progress({"output": [], "messages": own}), lambda run: run.text("Hello")]
+        add.append(lambda run: run.usage(report))
+        check(self.outcome(lambda run: [one(run) for one in add] and None)["turn"], "Hello", own)
 
     def test_usage_adds_up_also_of_objects(self) -> None:
         class Usage:
@@ -335,20 +397,25 @@ class Cores(ScriptedTest):
         run = self.until(lambda: seen)[0]
         self.assertEqual(self.post(core, f"/runs/{run_id}/stop", {"reason": "canceled"}).status, 202)
         self.assertTrue(run.signal.wait(5))
-        self.assertEqual(run.signal.reason, "canceled")
+        self.assertIsInstance(run.signal.reason, package.RunStopped)
+        self.assertEqual(run.signal.reason.reason, "canceled")
+        self.assertEqual(str(run.signal.reason), "The run was stopped: canceled")
+        with self.assertRaises(package.RunStopped) as raised:
+            run.signal.raise_if_aborted()
+        self.assertEqual(raised.exception.reason, "canceled")
         self.until(lambda: self.post(core, f"/runs/{run_id}/stop", {}).status == 404)
         self.assertEqual(self.of(run_id, "failed"), [])
 
         self.answer = lambda event: (409 if event["type"] == "progress" else 200, {})
         self.start(core)
         self.until(lambda: len(seen) > 1 and seen[1].signal.aborted)
-        self.assertEqual(seen[1].signal.reason, "superseded")
+        self.assertEqual(seen[1].signal.reason.reason, "superseded")
 
         self.answer = lambda _: (200, {})
         soon = datetime.now(timezone.utc) + timedelta(seconds=0.4)
         self.start(core, deadline_at=soon.isoformat())
         self.until(lambda: len(seen) > 2 and seen[2].signal.aborted)
-        self.assertEqual(seen[2].signal.reason, "deadline")
+        self.assertEqual(seen[2].signal.reason.reason, "deadline")
 
     def test_a_run_whose_acceptance_is_refused_does_not_begin(self) -> None:
         begun: List[Run] = []
@@ -424,7 +491,7 @@ class Cores(ScriptedTest):
         run_id = self.start(left)
         run = self.until(lambda: seen)[0]
         left.close(0.1)
-        self.assertEqual(run.signal.reason, "shutdown")
+        self.assertEqual(run.signal.reason.reason, "shutdown")
         self.assertEqual([event["type"] for event in self.of(run_id)], ["processing"])
 
     def test_options_are_refused_with_their_names(self) -> None:

@@ -38,8 +38,8 @@ class Signal:
         self._event = threading.Event()
         self._lock = threading.Lock()
         self._callbacks: List[Callable[[], object]] = []
-        #: As the service gave it, or ``deadline``, ``superseded`` or ``shutdown``; None before.
-        self.reason: Optional[str] = None
+        #: None before.
+        self.reason: Optional[RunStopped] = None
 
     @property
     def aborted(self) -> bool:
@@ -50,8 +50,8 @@ class Signal:
         return self._event.wait(seconds)
 
     def raise_if_aborted(self) -> None:
-        if self.aborted:
-            raise RunStopped(self.reason or "")
+        if self.reason is not None:
+            raise RunStopped(self.reason.reason)  # One of its own: it keeps where it was raised.
 
     def on_abort(self, callback: Callable[[], object]) -> None:
         """Calls a function when the run has to end; immediately if it has."""
@@ -64,7 +64,7 @@ class Signal:
         with self._lock:
             if self.aborted:
                 return
-            self.reason = reason
+            self.reason = RunStopped(reason)
             self._event.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
@@ -279,9 +279,6 @@ class Events:
             logger.error(text, urlsplit(url).netloc, advice if is_refused else "", problem)
 
 
-_empty_turn: JsonObject = {"output": [], "messages": [], "metadata": {}}
-
-
 class Reporter:
     """The events of one run.
 
@@ -293,9 +290,18 @@ class Reporter:
     """
 
     def __init__(
-        self, events: Events, url: str, task_id: str, run_id: str, signal: Signal, sign_after: Optional[float]
+        self,
+        events: Events,
+        url: str,
+        task_id: str,
+        run_id: str,
+        signal: Signal,
+        sign_after: Optional[float],
+        whole_turn_of: Callable[[JsonObject], JsonObject],
     ) -> None:
         self._events, self._url, self._signal = events, url, signal
+        #: A turn as it is stored.
+        self._whole_turn_of = whole_turn_of
         self._ids = {"task_id": task_id, "run_id": run_id}
         # Another process may have numbered events of this run.
         self._prefix, self._number = secrets.token_hex(6), 0
@@ -303,7 +309,8 @@ class Reporter:
         self._changed = threading.Condition()
         #: Set at the end of the run, or of its progress.
         self._stopped = threading.Event()
-        self._base, self._text, self._unsent = _empty_turn, "", ""
+        self._base: Optional[JsonObject] = None
+        self._text = self._unsent = ""
         self._index = 0
         #: Whether the service has live text; None until it has answered an append.
         self._is_live: Optional[bool] = None
@@ -358,11 +365,15 @@ class Reporter:
         """The result so far; None if there is none."""
         base, text = self._base, self._text
         if text == "":
-            return None if base is _empty_turn else base
-        output = list(base.get("output") or [])
+            return None if base is None else self._whole_turn_of(base)
+        turn = {} if base is None else dict(base)
+        output = list(turn.get("output") or [])
         last = output[-1] if output else {}
         before = output.pop()["text"] if last.get("type") == "text" else ""
-        return {**base, "output": [*output, {"type": "text", "text": before + text}]}
+        turn["output"] = [*output, {"type": "text", "text": before + text}]
+        if turn.get("messages") is not None:
+            turn["messages"] = [*turn["messages"], {"role": "assistant", "content": text}]
+        return self._whole_turn_of(turn)
 
     def end(self) -> None:
         """Ends with the event in flight, which gets a moment: the final event must not wait for an outage."""

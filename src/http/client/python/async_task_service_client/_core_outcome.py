@@ -45,13 +45,10 @@ class Interrupt:
 
 
 def _is_turn(value: Any) -> bool:
-    """Whether a result has the form of a turn: an output of typed items, or messages."""
-    if not isinstance(value, Mapping):
-        return False
-    output = value.get("output")
-    if isinstance(output, list):
-        return all(isinstance(item, Mapping) and isinstance(item.get("type"), str) for item in output)
-    return output is None and isinstance(value.get("messages"), list)
+    """Whether a result has the form of a turn: an output of typed items."""
+    output = value.get("output") if isinstance(value, Mapping) else None
+    items = output if isinstance(output, list) else [None]
+    return all(isinstance(item, Mapping) and isinstance(item.get("type"), str) for item in items)
 
 
 _kinds: Dict[str, Tuple[str, ...]] = {
@@ -123,10 +120,6 @@ class UsageMeter:
             metadata["usage"] = usage
         return metadata
 
-    def within(self, turn: JsonObject) -> JsonObject:
-        """The turn with what was used."""
-        return {**turn, "metadata": {**self.metadata, **(turn.get("metadata") or {})}}
-
 
 #: The same in the package for TypeScript, so that a task may go on in a core of the other language.
 _usage_key = "async-task-service-client/core"
@@ -144,20 +137,26 @@ def from_wire_state(wire: Any) -> Tuple[Any, UsageMeter]:
     return wire.get("state"), UsageMeter(kept.get("counts"), kept.get("model"))
 
 
-def to_turn(result: Any, messages: Sequence[JsonObject], usage: UsageMeter) -> JsonObject:
-    """The turn of a result: itself, or that of a text.
-
-    A later task continues the conversation with its messages, so those of a text begin with ``messages``, the
-    conversation before it.
-    """
+def to_turn(result: Any) -> JsonObject:
+    """A result as a turn: itself, or that of a text. Only a turn of the author has messages and metadata yet."""
     if _is_turn(result):
-        text = output_text({"turn": result})
-        turn = {"output": [], "messages": [*messages, {"role": "assistant", "content": text}], **result}
-    else:
-        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
-        output = [] if text == "" else [{"type": "text", "text": text}]
-        turn = {"output": output, "messages": [*messages, {"role": "assistant", "content": text}]}
-    return usage.within(turn)
+        return dict(result)
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
+    return {"output": [{"type": "text", "text": text}] if text else []}
+
+
+def to_whole_turn(turn: JsonObject, messages: Sequence[JsonObject], usage: UsageMeter) -> JsonObject:
+    """A turn as it is stored, with what was used.
+
+    A later task continues the conversation with its messages, so those that the author did not give are ``messages``,
+    the conversation before it, and its text.
+    """
+    own = turn.get("messages")
+    return {
+        **turn,
+        "messages": [*messages, {"role": "assistant", "content": output_text({"turn": turn})}] if own is None else own,
+        "metadata": {**usage.metadata, **(turn.get("metadata") or {})},
+    }
 
 
 def failure_of(error: BaseException) -> JsonObject:

@@ -34,6 +34,7 @@ from ._core_outcome import (
     failure_of,
     from_wire_state,
     to_turn,
+    to_whole_turn,
     to_wire_state,
 )
 from ._core_server import Server
@@ -71,6 +72,11 @@ def _text_of(content: Any) -> str:
         return content
     parts = [part for part in content or [] if isinstance(part, dict) and part.get("type") == "text"]
     return "\n\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+
+
+def _conversation_of(body: JsonObject) -> List[JsonObject]:
+    """The conversation up to the answer, as a later task continues it."""
+    return [*(body.get("turns") or []), {"role": "user", "content": body.get("input") or []}]
 
 
 def _model_messages_of(conversation: Sequence[JsonObject]) -> List[Dict[str, str]]:
@@ -120,7 +126,7 @@ class Run:
         #: The conversation so far, oldest first.
         self.turns: List[JsonObject] = body.get("turns") or []
         #: The texts of the conversation and of the input, as models take them.
-        self.messages = _model_messages_of([*self.turns, {"role": "user", "content": self.input}])
+        self.messages = _model_messages_of(_conversation_of(body))
         self.client_tools: List[JsonObject] = body.get("client_tools") or []
         self.llm_model_id: Optional[int] = body.get("llm_model_id")
         self.image_generator_id: Optional[int] = body.get("image_generator_id")
@@ -141,7 +147,6 @@ class Run:
         self.files = RunFiles(base_url, self.user_token)
         self._reporter = reporter
         self._usage = usage
-        self._messages = [*self.turns, {"role": "user", "content": self.input}]
 
     def text(self, chunk: str) -> None:
         """Adds to the text that the user sees while the run goes on. Never waits; raises RunStopped after a stop."""
@@ -152,7 +157,7 @@ class Run:
 
         Never waits; of several in a second the last is sent. Raises RunStopped after a stop.
         """
-        self._reporter.replace(to_turn(turn, self._messages, self._usage))
+        self._reporter.replace(to_turn(turn))
 
     def usage(self, report: Any = None, **fields: Any) -> None:
         """Adds what was used: ``usage(model=…, input_tokens=…, output_tokens=…)``, or the usage of a provider's library."""
@@ -164,7 +169,7 @@ class Run:
         self, calls: Sequence[Mapping[str, Any]], state: Any = None, turn: Union[str, JsonObject, None] = None
     ) -> Interrupt:
         """Return it to wait for answers to client tools: ``return run.interrupt(calls=[…], state=…)``."""
-        return Interrupt(calls, state, None if turn is None else to_turn(turn, self._messages, self._usage))
+        return Interrupt(calls, state, None if turn is None else to_turn(turn))
 
 
 #: Returns a text, a turn, any other JSON, or an interrupt. Without a result the text of ``run.text`` is the result.
@@ -365,15 +370,20 @@ class Core:
         base_url = self._service_url or body["events_url"].rpartition("/internal/core/events")[0]
         url = body["events_url"] if self._service_url is None else f"{self._service_url}/internal/core/events"
         sign_after = None if self._silence is None else self._silence / 3
-        reporter = Reporter(self._events, url, body["task_id"], body["run_id"], signal, sign_after)
+        _, usage = from_wire_state((body.get("resume") or {}).get("state"))
+        conversation = _conversation_of(body)
+
+        def whole_turn_of(turn: JsonObject) -> JsonObject:
+            return to_whole_turn(turn, conversation, usage)
+
+        reporter = Reporter(self._events, url, body["task_id"], body["run_id"], signal, sign_after, whole_turn_of)
         reporter.send({"type": "processing"})
         if signal.aborted:
             return
         reporter.begin()
-        _, usage = from_wire_state((body.get("resume") or {}).get("state"))
         run = Run(body, signal, reporter, usage, base_url)
         try:
-            final = self._final(run, self._call(run), usage)
+            final = self._final(self._call(run), reporter.turn, whole_turn_of, usage)
         except BaseException as error:
             # An error of a stopped function is the stop, however the function has wrapped it.
             if signal.aborted:
@@ -383,24 +393,30 @@ class Core:
                 logger.error("Run %s of task %s failed", run.run_id, run.task_id, exc_info=error)
             turn = reporter.turn
             if turn is not None:
-                final["turn"] = to_turn(turn, run._messages, usage)
+                final["turn"] = turn
         reporter.end()
         if not signal.aborted and reporter.send(final) == "invalid":
             reporter.send({"type": "failed", "code": "internal"})
 
-    def _final(self, run: Run, result: Any, usage: UsageMeter) -> JsonObject:
-        so_far = run._reporter.turn
+    def _final(
+        self,
+        result: Any,
+        written: Optional[JsonObject],
+        whole_turn_of: Callable[[JsonObject], JsonObject],
+        usage: UsageMeter,
+    ) -> JsonObject:
         if isinstance(result, Interrupt):
-            turn = so_far if result.turn is None else result.turn
+            turn = written if result.turn is None else whole_turn_of(result.turn)
             event = {
                 "type": "interrupted",
                 "tool_calls": result.calls,
                 "state": to_wire_state(result.state, usage),
-                **({} if turn is None else {"turn": usage.within(turn)}),
+                **({} if turn is None else {"turn": turn}),
             }
+        elif result is None and written is not None:
+            event = {"type": "completed", "turn": written}
         else:
-            whole = (so_far or "") if result is None else result
-            event = {"type": "completed", "turn": to_turn(whole, run._messages, usage)}
+            event = {"type": "completed", "turn": whole_turn_of(to_turn("" if result is None else result))}
         json.dumps(event, allow_nan=False)  # What is no JSON is an error of the function.
         return event
 
