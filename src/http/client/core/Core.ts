@@ -139,6 +139,15 @@ const problemsOf = (body: unknown): Record<string, ReadonlyArray<string>> => {
   return problems
 }
 
+const isJson = (value: unknown) => {
+  try {
+    JSON.stringify(value)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /**
  * A processing core around a function. Every event of a run carries the run's id, which is its fence: the service answers 409 to a run
  * that is over, and the run is aborted.
@@ -203,12 +212,14 @@ export const createCore = (options: CoreOptions): Core => {
         log.error(`Run ${address.runId} of task ${address.taskId} failed`, error)
       }
       const turn = progress.turn
-      return turn === undefined ? failure : { ...failure, turn }
+      return turn === undefined || !isJson(turn) ? failure : { ...failure, turn }
     }
     const run = makeRun({ body, signal, progress, usage, state, serviceUrl, fetch })
     let final: object
     try {
       final = outcomeOf(await work(run))
+      // What cannot be sent fails the run: its task would wait for its time limit.
+      JSON.stringify(final)
     } catch (error) {
       // An error of a stopped function is the stop, however the function has wrapped it.
       if (signal.aborted) return

@@ -284,6 +284,25 @@ describe("an error", () => {
     assert.include(logged.join(), "password")
   })
 
+  it("is internal when the result, the state or a progress is no JSON", async () => {
+    const circular: Record<string, unknown> = {}
+    circular["self"] = circular
+    for (const value of [1n, circular]) {
+      const turn = { output: [{ type: "text" as const, text: "x" }], metadata: { value } }
+      assert.deepInclude(await outcome(() => turn as never, "failed"), { code: "internal" })
+      const asked = await outcome(
+        (run) => run.interrupt({ calls: [{ id: "c", name: "look" }], state: value as never }),
+        "failed"
+      )
+      assert.deepInclude(asked, { code: "internal" })
+      const failed = await outcome(({ progress }) => {
+        progress(turn as never)
+        throw new Error("x")
+      }, "failed")
+      assert.isUndefined(failed["turn"])
+    }
+  })
+
   it("of a final event that the service cannot read is reported as a failure", async () => {
     service.answer = ({ type }) => ({ status: type === "completed" ? 422 : 200 })
     assert.deepInclude(await outcome(() => "x", "failed"), { code: "internal" })

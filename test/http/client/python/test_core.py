@@ -243,6 +243,13 @@ class Cores(ScriptedTest):
         with self.assertLogs("async_task_service_client.core", "ERROR"):
             self.outcome(lambda _: {"a": object()}, "failed")
 
+            def progressing(run: Run) -> None:
+                run.progress({"output": [{"type": "text", "text": "x"}], "metadata": {"a": object()}})
+                time.sleep(0.2)  # The thread of progress tries to send it, and lives on.
+                raise ValueError("x")
+
+            self.assertNotIn("turn", self.outcome(progressing, "failed"))
+
     def test_a_final_event_that_the_service_cannot_read_becomes_a_failure(self) -> None:
         self.answer = lambda event: (422 if event["type"] == "completed" else 200, {})
         with self.assertLogs("async_task_service_client.core", "ERROR"):

@@ -443,6 +443,9 @@ class Reporter:
             fields = self._take()
             if fields is None:
                 return
-            answer = self._send({"type": "progress", **fields}, self._stopped, gathers=True)
+            try:
+                answer = self._send({"type": "progress", **fields}, self._stopped, gathers=True)
+            except (TypeError, ValueError):
+                continue  # No JSON: the function learns it at the end. The signs of life go on.
             if answer is not None and ("append" in fields or "next_append" in fields):
                 self._note(answer)

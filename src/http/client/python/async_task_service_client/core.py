@@ -74,6 +74,14 @@ def _text_of(content: Any) -> str:
     return "\n\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+        return True
+    except (TypeError, ValueError):
+        return False
+
+
 def _conversation_of(body: JsonObject) -> List[JsonObject]:
     """The conversation up to the answer, as a later task continues it."""
     return [*(body.get("turns") or []), {"role": "user", "content": body.get("input") or []}]
@@ -392,7 +400,7 @@ class Core:
             if final["code"] == "internal" and "message" not in final:
                 logger.error("Run %s of task %s failed", run.run_id, run.task_id, exc_info=error)
             turn = reporter.turn
-            if turn is not None:
+            if turn is not None and _is_json(turn):
                 final["turn"] = turn
         reporter.end()
         if not signal.aborted and reporter.send(final) == "invalid":
