@@ -26,6 +26,9 @@ const renamed: Readonly<Record<string, string>> = {
   TaskContent: "Content"
 }
 
+/** The console does not read what these calls return. */
+const unread = new Set(["WantedNode", "UserLimits"])
+
 const make = (group: HttpApiGroup.Constraint) => {
   const document: Node = OpenApi.fromApi(
     HttpApi.make("operator").add(group).annotate(
@@ -34,7 +37,9 @@ const make = (group: HttpApiGroup.Constraint) => {
     )
   )
   const { schemas } = document["components"]
-  const others = new Set(["Json", "JsonObject", ...Object.keys(ofClients)].filter((name) => name !== "Timestamp"))
+  const others = new Set(
+    [...unread, "Json", "JsonObject", ...Object.keys(ofClients)].filter((name) => name !== "Timestamp")
+  )
   const { define, definitions, used } = makeTypes(schemas, renamed, others)
   for (const methods of Object.values<Node>(document["paths"])) {
     for (const { responses } of Object.values<Node>(methods)) {

@@ -479,14 +479,6 @@ export interface Cluster {
   readonly unowned: ReadonlyArray<number>
 }
 
-/** The node was asked. */
-export interface WantedNode {
-  /** The node. */
-  readonly instance: string
-  /** What it was asked to be. */
-  readonly wanted: "drained" | "taken_in"
-}
-
 /** One page of revocations. */
 export interface Revocations {
   /** Newest first. */
@@ -683,12 +675,4 @@ export interface User {
   readonly schedules?: Json
   /** Of the current month in UTC: tasks, tokens and cost. */
   readonly usage?: Json
-}
-
-/** The limits of one user. */
-export interface UserLimits {
-  /** The user. */
-  readonly sub: string
-  /** The user's own limit; null without one. */
-  readonly max_active_tasks: number | null
 }
