@@ -43,11 +43,11 @@ const verdictOf = (status: number): Verdict | undefined => {
   return status >= 500 || [401, 403, 408, 425, 429].includes(status) ? undefined : "invalid"
 }
 
-/** Undefined: the event has to be sent again. An error has the status of an answer, or that of the task when the run is over. */
+/** Undefined: the event has to be sent again. A refusal has the status that its answer would have had alone. */
 const resultOf = (result: unknown): Answer | undefined => {
   const body = typeof result === "object" && result !== null ? result as Answer["body"] : {}
   const { applied, status } = body
-  const ofError = typeof status === "number" ? verdictOf(status) : typeof status === "string" ? "unwanted" : undefined
+  const ofError = typeof status === "number" ? verdictOf(status) : undefined
   const verdict = applied === undefined ? ofError : "accepted"
   return verdict && { verdict, body }
 }

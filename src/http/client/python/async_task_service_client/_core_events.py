@@ -104,12 +104,12 @@ class _Failed(NamedTuple):
 
 
 def _result_of(result: Any) -> Union[Answer, _Failed]:
-    """An error has the status of an answer, or that of the task when the run is over."""
+    """An error has the status that its answer would have had alone."""
     body = result if isinstance(result, dict) else {}
     status = body.get("status")
     if "applied" in body:
         return Answer("accepted", body)
-    verdict = _verdict_of(status) if isinstance(status, int) else "unwanted" if isinstance(status, str) else None
+    verdict = _verdict_of(status) if isinstance(status, int) else None
     return _Failed() if verdict is None else Answer(verdict, body)
 
 
