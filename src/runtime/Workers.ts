@@ -46,13 +46,13 @@ const ended = (worker: Worker) =>
 /** The ports of the workers of this machine, which others may take while a worker is away. */
 const makePorts = Effect.fnUntraced(function*({ cluster: configured, workers }: AppConfig) {
   const host = configured?.host ?? "127.0.0.1"
-  const free = yield* freePorts(2 * workers)
-  const own = free.slice(workers)
-  const inCluster = free.slice(0, workers).map((port, index) =>
-    configured === undefined ? port : configured.port + index
-  )
+  const all = configured === undefined
+    ? yield* freePorts(2 * workers)
+    : Array.from({ length: 2 * workers }, (_, index) => configured.port + index)
+  const inCluster = all.slice(0, workers)
+  const own = all.slice(workers)
   if (configured !== undefined) {
-    yield* Effect.forEach(inCluster, (port) => requireFree(host, port), { discard: true }).pipe(
+    yield* Effect.forEach(all, (port) => requireFree(host, port), { discard: true }).pipe(
       Effect.mapError(({ cause }) => new ClusterPortError({ cause }))
     )
   }
@@ -63,9 +63,10 @@ const makePorts = Effect.fnUntraced(function*({ cluster: configured, workers }: 
     areFree,
     /** Those that an operator has set stay. The other workers learn the port of the internal routes. */
     renew: Effect.fnUntraced(function*(index: number) {
+      if (configured !== undefined) return
       const [first, second] = yield* freePorts(2)
-      own[index] = first!
-      if (configured === undefined) inCluster[index] = second!
+      inCluster[index] = first!
+      own[index] = second!
       for (const worker of Object.values(cluster.workers ?? {})) worker?.send({ ports: own })
     })
   }

@@ -208,7 +208,24 @@ const unusedServiceLinks = (env: Setting.Environment) => {
     .filter((name) => Setting.isServiceLink(env[name]))
 }
 
-const clusterOf = ({ env, report, values: { clusterHost, clusterPort, isClustered } }: Given) => {
+const maxPort = 65_535
+
+/** Ports from `CLUSTER_PORT` on: of several workers each has one for the cluster, and one for what the others ask of it. */
+const clusterPortsOf = (workers: number): number => workers === 1 ? 1 : 2 * workers
+
+const clusterOf = ({ env, report, values }: Given) => {
+  const { clusterHost, clusterPort, internalPort, isClustered, port, workers } = values
+  const last = clusterPort + clusterPortsOf(workers) - 1
+  if (isClustered && last > maxPort) {
+    report("CLUSTER_PORT", `must leave room for ${workers} workers: ${last} is no port`)
+  }
+  const shared = [port, internalPort].find((other) => other !== undefined && other >= clusterPort && other <= last)
+  if (isClustered && shared !== undefined) {
+    report(
+      "CLUSTER_PORT",
+      `must have ports of its own: ${shared} is PORT or INTERNAL_PORT, and it takes ${clusterPort} to ${last}`
+    )
+  }
   if (isClustered && Addresses.isWildcard(clusterHost)) {
     report("CLUSTER_HOST", `must be the address at which the other nodes reach this one, not ${clusterHost}`)
   }

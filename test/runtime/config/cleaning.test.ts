@@ -245,6 +245,21 @@ describe("addresses", () => {
       assert.strictEqual(Addresses.shown("https://u:p@keys.example:8443/a/b?key=c#d"), "https://keys.example:8443/a/b")
     }))
 
+  it.effect("CLUSTER_PORT leaves room for the ports of all workers, which are no others", () =>
+    Effect.gen(function*() {
+      const clustered = { CLUSTER: "on", WORKERS: "4" }
+      assert.include(
+        yield* messageOf({ ...clustered, CLUSTER_PORT: "65530" }),
+        "CLUSTER_PORT: must leave room for 4 workers"
+      )
+      assert.include(
+        yield* messageOf({ ...clustered, CLUSTER_PORT: "3000", PORT: "3007" }),
+        "CLUSTER_PORT: must have ports of its own"
+      )
+      assert.deepInclude((yield* load({ ...clustered, CLUSTER_PORT: "65528" })).cluster, { port: 65_528 })
+      assert.deepInclude((yield* load({ CLUSTER: "on", CLUSTER_PORT: "65535" })).cluster, { port: 65_535 })
+    }))
+
   it.effect("CLUSTER_HOST is one address", () =>
     Effect.gen(function*() {
       const message = yield* messageOf({ CLUSTER: "on", CLUSTER_HOST: "0.0.0.0" })
