@@ -170,7 +170,7 @@ export const layer = HttpRouter.use((router) =>
       "GET",
       "/",
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-        const { accept = "*/*", host = "" } = request.headers
+        const { accept = "", host = "" } = request.headers
         const isPage = acceptsHtml(accept)
         if (!isPage && !acceptsText(accept)) return Effect.succeed(notFound)
         return Effect.map(Effect.all([readiness.checks, tokenFor(mint, request)]), ([checks, token]) => {

@@ -54,7 +54,7 @@ const make = (group: HttpApiGroup.Constraint) => {
     new RegExp(`\\b${name}\\b`).test(text)
   )
   return `/** What the calls of operators return. Made from the service's description by \`npm run docs\`: do not edit. */
-import type { ${imported.toSorted().join(", ")} } from "../client/promise/Types.ts"
+import type { ${imported.toSorted().join(", ")} } from "../client/promise/${"Types.ts"}"
 
 ${text}`
 }

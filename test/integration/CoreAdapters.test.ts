@@ -62,12 +62,11 @@ const approve = {
   parameters: { type: "object", properties: { price: { type: "number" } } }
 }
 
-const conforming: Record<string, string> = {}
 const files = ["aiSdk.ts", "openaiAgents.ts", "langGraph.ts", "mastra.ts", "mcp.ts", "openai.py"]
 
 for (const file of files.filter((name) => hasPython || !name.endsWith(".py"))) {
   describe(`the example core ${file}`, async () => {
-    const url = conforming[file] = await start(file)
+    const url = await start(file)
     const database = await use(openDatabase())
     const settings = { DATABASE_URL: database.url, CORE_URL: url, CORE_TOKEN: coreToken }
     const service = await use(Service.start({ ...settings, ASSISTANT_BACKEND_URL: "none" }))
@@ -113,6 +112,12 @@ for (const file of files.filter((name) => hasPython || !name.endsWith(".py"))) {
       }
     }, 60_000)
 
+    it("conforms to the protocol", async () => {
+      const cases = await conformance(url, coreToken)
+      assert.isAtLeast(cases.length, 10)
+      assert.deepStrictEqual(cases.filter(({ outcome }) => outcome !== "passed"), [])
+    }, 60_000)
+
     it("shows words as the model writes them", async () => {
       const { body: { uuid } } = await service.create(token, "slow")
       const partial = await eventually(
@@ -124,13 +129,3 @@ for (const file of files.filter((name) => hasPython || !name.endsWith(".py"))) {
     }, 60_000)
   })
 }
-
-describe("an example core conforms to the protocol", () => {
-  // They wait: each alone takes as long as all.
-  it.concurrent.for(files)("%s", { timeout: 60_000 }, async (file, { skip }) => {
-    const url = conforming[file] ?? skip()
-    const cases = await conformance(url, coreToken)
-    assert.isAtLeast(cases.length, 10)
-    assert.deepStrictEqual(cases.filter(({ outcome }) => outcome !== "passed"), [])
-  })
-})

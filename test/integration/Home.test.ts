@@ -23,7 +23,7 @@ describe("GET /", () => {
         assert.include(text, new URL(service.url).host + path)
       }
     }
-    for (const headers of [{}, { accept: "*/*" }]) assert.lengthOf(tokens(await get("/", headers)), 1)
+    assert.lengthOf(tokens(await get("/", { accept: "*/*" })), 1)
     assert.deepStrictEqual(tokens(await get("/", { accept: "*/*", via: "1.1 proxy" })), [])
   })
 

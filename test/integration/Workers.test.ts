@@ -160,6 +160,8 @@ describe("several processes behind one port", () => {
       Service.start({ ...settings, WORKERS: "2" }, undefined, "test/kit/FailingForks.ts"),
       onTestFinished
     )
+    // Once one of them is ready the port answers; this is written when all are.
+    await started.logged(/Base URL/)
     const pid = started.process.pid!
     const [victim, other] = childrenOf(pid)
     process.kill(pid, "SIGUSR2")
@@ -173,6 +175,7 @@ describe("several processes behind one port", () => {
   it("of which one is blocked end together: it is killed once the time to drain is over", async () => {
     const other = await use(new ScriptedCore().listen(), onTestFinished)
     const started = await Service.start({ ...settings, CORE_URL: other.url, WORKERS: "2" })
+    await started.logged(/Base URL/)
     const pid = started.process.pid!
     const [blocked] = childrenOf(pid)
     process.kill(blocked!, "SIGSTOP")
@@ -185,6 +188,7 @@ describe("several processes behind one port", () => {
   it("end together", async () => {
     const other = await use(new ScriptedCore().listen(), onTestFinished)
     const started = await Service.start({ ...settings, CORE_URL: other.url, WORKERS: "2" })
+    await started.logged(/Base URL/)
     const pid = started.process.pid!
     const children = childrenOf(pid)
     assert.lengthOf(children, 2)

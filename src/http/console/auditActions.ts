@@ -16,6 +16,7 @@ export const auditActions = [
   "bulk_stop",
   "limits",
   "queue",
+  "silence",
   "export",
   "erase",
   "usage_erase",

@@ -1,13 +1,12 @@
 /** Schedules of all users, for operators. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { TaskStatus } from "../../domain/Task.ts"
 import { State } from "../../services/schedules/Schedule.ts"
 import { Problem, shownOutcomes } from "../../services/schedules/ScheduleSearch.ts"
 import { ServiceUnavailable, ValidationFailed } from "../contract/Errors.ts"
 import { uuid } from "../contract/Examples.ts"
 import { operation, query } from "../contract/Operation.ts"
-import { Count, Moment } from "../contract/TaskSchemas.ts"
+import { Count, Moment, Status } from "../contract/TaskSchemas.ts"
 import { OperatorAuthorization } from "../OperatorRoutes.ts"
 import { RunView, ScheduleView } from "./ScheduleSchemas.ts"
 
@@ -19,12 +18,12 @@ export const maxSearch = 255
 const { created_at, cron, id, key, last_at, name, next_at, paused_reason, state, timezone } = ScheduleView.fields
 const owner = { id, sub: Schema.String.annotate({ description: "The user." }), key, name }
 
-const task_status = Schema.NullOr(TaskStatus).annotate({
+const task_status = Schema.NullOr(Status).annotate({
   description: "Status of its task; null without one, and once it is deleted."
 })
 const outcomes = Schema.Array(Schema.Struct({
-  scheduled_for: Moment.annotate({ description: "The moment." }),
-  outcome: Schema.Union([TaskStatus, RunView.fields.outcome]).annotate({
+  scheduled_for: Moment.annotateKey({ description: "The moment." }),
+  outcome: Schema.Union([Status, RunView.fields.outcome]).annotate({
     description: "Status of its task, or what became of the moment without one."
   })
 })).annotate({ description: `The last ${shownOutcomes} moments, newest first.` })
