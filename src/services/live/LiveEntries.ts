@@ -39,6 +39,8 @@ export interface Entry {
   hasEnded: boolean
   /** The moment from which on this node owned the task when it last counted appends; infinite if it did not. */
   ownedSince: number
+  /** Whether the text may be older than the stored turn: others have owned the task since. */
+  isStale: boolean
   /** Whether the first append may be the next one, of a run that has none here. */
   mayStart: boolean
   /** Monotonic milliseconds from which on its followers may be told of the next change. */
@@ -134,6 +136,7 @@ export const make = Effect.gen(function*() {
       resumedAt: -1,
       hasEnded: false,
       ownedSince: ownership.ownedSince(text.uuid),
+      isStale: false,
       mayStart: true,
       remote: undefined,
       isKnown: Latch.makeUnsafe(),

@@ -167,7 +167,7 @@ const make = Effect.gen(function*() {
         }
         isOther = true
         lacksStart = true
-        return yield* offer(encode(text.tail()))
+        return yield* offer(encode(text.tail(text.wholeEnd)))
       }
       lacksStart = false
       for (let at = isOther ? 0 : end; at < reach && version === text.version; at = end) {

@@ -102,9 +102,9 @@ export class LiveText {
     return { offset, text: parts.toReversed().join("").slice(offset - at, Math.max(offset, to) - at) }
   }
 
-  /** All that is kept of a text for a reader that comes now. */
-  tail(): Part {
-    const { offset, text } = this.part(this.end - keptUnits - 1)
+  /** All that is kept of a text, up to `to`, for a reader that comes now. */
+  tail(to = this.end): Part {
+    const { offset, text } = this.part(this.end - keptUnits - 1, to)
     const from = borderOf(text, Math.max(0, text.length - keptUnits))
     return { offset: offset + from, text: text.slice(from) }
   }

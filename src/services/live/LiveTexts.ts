@@ -110,12 +110,9 @@ const make = Effect.gen(function*() {
     if (head !== undefined && isTerminal(head.status)) entry.hasEnded = true
   })
 
-  const readPart = Effect.fnUntraced(function*(uuid: TaskId) {
-    const outline = Option.getOrUndefined(yield* store.outline(uuid))
-    if (outline === undefined) return undefined
-    const part = yield* turns.read(outline, textShape, takePart)
-    return { part: part ?? { offset: 0, text: "" }, outline }
-  })
+  const readOutline = (uuid: TaskId) => Effect.map(store.outline(uuid), Option.getOrUndefined)
+  const readPart = (outline: TaskOutline) =>
+    Effect.map(turns.read(outline, textShape, takePart), (part): Part => part ?? { offset: 0, text: "" })
 
   /** The revision at which the current run began after tool results, or -1, and whether it reported a turn since. */
   const currentRun = Effect.fnUntraced(function*({ revision, uuid }: TaskOutline) {
@@ -132,22 +129,23 @@ const make = Effect.gen(function*() {
     const { runId, uuid } = head
     // Others may have had more of the text before: the task may be older than this process, or than its ownership here.
     const isFresh = createdAt(uuid) >= ownership.ownedSince(uuid)
-    const found = yield* readPart(uuid)
-    const isStored = found !== undefined && found.part.text !== ""
-    const run = isStored ? yield* currentRun(found.outline) : undefined
+    const outline = yield* readOutline(uuid)
+    const part = outline === undefined ? undefined : yield* readPart(outline)
+    const isStored = outline !== undefined && part?.text !== ""
+    const run = isStored ? yield* currentRun(outline) : undefined
     const known = entries.get(uuid)
     if (known !== undefined) return known
-    const entry = add(new LiveText(uuid, found?.outline.revision ?? head.revision))
+    const entry = add(new LiveText(uuid, outline?.revision ?? head.revision))
     const { text } = entry
     text.runId = runId
     entry.hasEnded = isTerminal(head.status)
     if (run !== undefined) {
-      const { part, outline: { revision, status } } = found!
+      const { revision, status } = outline!
       entry.resumedAt = run.resumedAt
       text.turnRevision = revision
       // The turn is that of an earlier run, while the current one has written none.
       if (run.hasTurn || status !== "processing") {
-        resize(entry, () => text.merge(part, revision))
+        resize(entry, () => text.merge(part!, revision))
         entry.mayStart = isFresh
       }
     }
@@ -173,6 +171,7 @@ const make = Effect.gen(function*() {
     entry.ownedSince = since
     entry.text.next = null
     entry.mayStart = false
+    entry.isStale = true
   }
 
   const apply = (
@@ -246,9 +245,11 @@ const make = Effect.gen(function*() {
   /** A turn that was read later than it was stored: the text may have grown since. */
   const readTurn = Effect.fnUntraced(function*(entry: LiveEntries.Entry, status: TaskStatus) {
     const { text } = entry
-    const found = yield* readPart(text.uuid)
-    if (found === undefined || found.outline.revision <= text.turnRevision) return
-    const { outline: { revision }, part } = found
+    const outline = yield* readOutline(text.uuid)
+    if (outline === undefined || outline.revision <= text.turnRevision) return
+    const part = yield* readPart(outline)
+    const { revision } = outline
+    if (revision <= text.turnRevision) return
     text.turnRevision = revision
     if (status !== "completed" && (text.hasAppends || isTerminal(status)) && text.continues(part)) return
     if (resize(entry, () => text.merge(part, revision)) !== "same") changed(entry)
@@ -313,6 +314,11 @@ const make = Effect.gen(function*() {
           use(entry)
         })
     )
+    recount(entry)
+    if (entry.isStale && ownership.isMine(task.uuid)) {
+      yield* readTurn(entry, task.status)
+      entry.isStale = false
+    }
     yield* RcMap.get(followed, task.uuid)
     // The owner may know more of what a reader has than the store.
     if (!ownership.isMine(task.uuid)) yield* Effect.timeoutOption(entry.isKnown.await, ownerPatience)
