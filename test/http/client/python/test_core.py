@@ -303,7 +303,8 @@ class Cores(ScriptedTest):
         self.until(lambda: "".join(event["append"]["text"] for event in appends()) == expected)
         self.assertEqual([event["append"]["index"] for event in appends()], list(range(len(appends()))))
         times = [event["at"] for event in appends()]
-        self.assertTrue(all(later - earlier > 0.025 for earlier, later in zip(times, times[1:])), times)
+        # One may arrive late, and the next one soon after it: on the whole there are no more than one in 40 ms.
+        self.assertLessEqual(len(times), (times[-1] - times[0]) / 0.04 + 2, times)
         turn = self.until(lambda: [event for event in self.of(run_id, "progress") if "turn" in event])[-1]
         self.assertEqual((turn["turn"]["output"][0]["text"], turn["next_append"]), (expected, len(appends())))
         self.gate.set()
