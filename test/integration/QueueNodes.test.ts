@@ -35,8 +35,8 @@ describe("a place that has become free", () => {
     const system = await start({ CORE_RUNS: "4" })
     await createAll([system.service], 24)
     await allEnded(system, 24)
-    // The sweep would use it after half a second.
-    assert.isBelow(median(system.core.freeTimes(4)), 150)
+    // The sweep would use it after half a second. Other tests take time beside this one.
+    assert.isBelow(median(system.core.freeTimes(4)), 350)
   })
 
   // The limit of an operator leaves the admission to the owner of the run, see the tests of `Admissions`.
