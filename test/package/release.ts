@@ -75,7 +75,7 @@ const install = (directory: string, tarballs: ReadonlyArray<string>) => {
   return path.join(directory, "node_modules/async-task-service/dist/bin/Cli.js")
 }
 
-const look = { name: "look", description: "Looks.", parameters: { type: "object", properties: {} } }
+const look = { type: "function", name: "look", description: "Looks.", parameters: { type: "object", properties: {} } }
 
 const kilobytes = (file: string) => `${(fs.statSync(file).size / 1000).toFixed(1)} kB`
 
@@ -136,7 +136,8 @@ try {
   let uuid = ""
   await timed(`the package of ${earlier}`, async () => {
     const service = await Service.start(settings, undefined, [install(user, packed(earlier)), "serve"])
-    const { body } = await service.create(token, "look", { assistant_id: 2, client_tools: [look] })
+    const { body, status } = await service.create(token, "look", { assistant_id: 2, client_tools: [look] })
+    if (status !== 201) throw new Error(JSON.stringify(body))
     uuid = body.uuid
     await service.until(token, uuid, "interrupted")
     await service.stop("SIGKILL")
