@@ -53,7 +53,7 @@ export type Failure = BodyError | Refused | TaskFailure
 
 const noTask = "The token's user has no such task. It may have been deleted."
 
-/** What helps, behind the message of a failure. */
+/** Advice for the client, appended to the message of a failure. */
 const ways: Partial<Record<Failed, string>> = {
   TaskNotInterrupted: "Send the message without its taskId.",
   TooManyActiveTasks: "Answer or cancel tasks that wait for input.",

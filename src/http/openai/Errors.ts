@@ -74,7 +74,7 @@ const mappings: Readonly<Record<Failed, Mapping>> = {
 
 const noResponse = "The token's user has no such response. It may have been deleted after its retention."
 
-/** What helps, behind the message of a failure. */
+/** Advice for the client, appended to the message of a failure. */
 const ways: Partial<Record<Failed, string>> = {
   BackendRefused: "Send another one, or omit it.",
   BackendUnauthorized: "Send a token that it accepts as the API key.",

@@ -218,7 +218,7 @@ export const createCore = (options: CoreOptions): Core => {
     let final: object
     try {
       final = outcomeOf(await work(run))
-      // What cannot be sent fails the run: its task would wait for its time limit.
+      // A result that is no JSON fails the run: unsent, its task would wait for its time limit.
       JSON.stringify(final)
     } catch (error) {
       // An error of a stopped function is the stop, however the function has wrapped it.
