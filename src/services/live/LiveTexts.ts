@@ -316,8 +316,10 @@ const make = Effect.gen(function*() {
     )
     recount(entry)
     if (entry.isStale && ownership.isMine(task.uuid)) {
+      const since = entry.ownedSince
       yield* readTurn(entry, task.status)
-      entry.isStale = false
+      // Another node may have owned it during the read.
+      if (entry.ownedSince === since) entry.isStale = false
     }
     yield* RcMap.get(followed, task.uuid)
     // The owner may know more of what a reader has than the store.

@@ -144,7 +144,8 @@ const make = Effect.gen(function*() {
     Duration.max(Duration.min(Duration.times(firstPause, 2 ** refusals), longestPause), asked(retryAfter))
 
   const forget = (at: Timestamp) => {
-    if (pace === undefined || at < plus(pace.lastRefusalAt, forgetAfter) || at < pace.pausedUntil) return Effect.void
+    if (pace === undefined || pace.probe !== undefined) return Effect.void
+    if (at < plus(pace.lastRefusalAt, forgetAfter) || at < pace.pausedUntil) return Effect.void
     pace = undefined
     return Effect.annotateLogs(Effect.logInfo("The core has room again"), { runs: taken })
   }
