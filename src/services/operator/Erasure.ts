@@ -42,9 +42,10 @@ const deletion = (table: string, isOfUser: string) =>
     ) SELECT count(*)::int AS count FROM erased`
   )
 
-/** Binds the user and the pseudonym, both also as JSON: in filters, such as the text of a search, they are whole values. */
+/** Binds the user and the pseudonym, both also as JSON: in a filter as its user or the text of its search, in a selection as its user. */
 const pseudonymizeBulk = `UPDATE operator_bulk SET sub = CASE sub WHEN $1::text THEN $2::text ELSE sub END,
-    filter = replace(filter, ':' || $3::text, ':' || $4::text), selection = replace(selection, ':' || $3::text, ':' || $4::text)
+    filter = replace(replace(filter, '"sub":' || $3::text, '"sub":' || $4::text), '"q":' || $3::text, '"q":' || $4::text),
+    selection = replace(selection, '"sub":' || $3::text, '"sub":' || $4::text)
   WHERE id <> $5::uuid AND (sub = $1::text OR strpos(filter, ':' || $3::text) > 0 OR strpos(selection, ':' || $3::text) > 0)`
 
 export const make = Effect.gen(function*() {
