@@ -2,7 +2,7 @@
 import { Duration } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import { pauseAfter } from "../../domain/Silence.ts"
-import type { RunId, TaskEvent, TaskHead } from "../../domain/Task.ts"
+import { isRunning, type RunId, type TaskEvent, type TaskHead } from "../../domain/Task.ts"
 import { fromMicros, plus, type Timestamp } from "../../domain/Timestamp.ts"
 
 export interface Actor {
@@ -92,7 +92,7 @@ export const isAccepted = ({ redispatches, resumedAt, status }: TaskHead): boole
 
 /** Whether the core has the run, as far as this node knows. */
 export const hasRun = ({ dispatchedRun, head, silence }: Actor): boolean =>
-  (head.status === "pending" || head.status === "processing") && head.room !== "waiting" &&
+  isRunning(head.status) && head.room !== "waiting" &&
   (isAccepted(head) || (silence !== undefined && dispatchedRun === head.runId))
 
 /** Whether the run, which the core has answered, has reported since it was dispatched: nothing has to be dispatched. */
