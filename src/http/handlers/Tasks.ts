@@ -2,7 +2,6 @@
 import { Effect, Layer, Record, type Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import * as Failure from "../../domain/Failure.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
@@ -128,16 +127,10 @@ const makeOperations = Effect.gen(function*() {
       const { isReplay } = yield* tasks.cancel(task, body.reason, key, actor)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
-    withdraw: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: Call<E, R>) {
-      const task = yield* tasks.getHead(yield* principal, uuid)
-      const { body } = yield* receive(Bodies.cancel)
-      yield* tasks.withdraw(task, body.reason, actor)
-      return { isReplay: false, view: { uuid: task.uuid, status: "canceled" as const } }
-    }),
-    stop: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
+    stop: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: Call<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
       const { body, key } = yield* receive(Bodies.cancel)
-      const { isReplay } = yield* tasks.stop(task, body.reason ?? Failure.withdrawn, key)
+      const { isReplay } = yield* tasks.stop(task, body.reason, key, actor)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
     delete: Effect.fnUntraced(function*<E, R>({ principal, uuid }: Pick<Call<E, R>, "principal" | "uuid">) {
@@ -292,7 +285,10 @@ const layerChanges = TaskChanges.toLayer(
       "Tasks.cancel": (payload, { headers }) =>
         answer(operations.cancel({ ...one("cancel", payload), actor: RpcRequests.actorOf(headers) })),
       "Tasks.withdraw": (payload, { headers }) =>
-        answer(operations.withdraw({ ...one("withdraw", payload), actor: RpcRequests.actorOf(headers) })),
+        answer(operations.stop({ ...one("stop", payload), actor: RpcRequests.actorOf(headers) })).pipe(
+          // It has no key.
+          Effect.catchTag("IdempotencyKeyReused", Effect.die)
+        ),
       "Tasks.delete": (payload) => refuseOutage(operations.delete(one("", payload))),
       "Tasks.cancelInterrupted": ({ sub }, { headers }) =>
         refuseOutage(
