@@ -8,6 +8,7 @@ import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
 import { type RequestKey, TaskStore } from "../../services/store/tasks/TaskStore.ts"
+import type { CreatedTask } from "../../services/tasks/Create.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
@@ -52,7 +53,7 @@ const creationErrors = {
   IdempotencyKeyReused: changeErrors.IdempotencyKeyReused
 }
 
-const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) => ({
+const created = ({ isReplay, maxExecutionTime, uuid }: CreatedTask) => ({
   isReplay,
   view: { uuid, status: "pending" as const, max_execution_time: maxExecutionTime }
 })

@@ -33,6 +33,17 @@ import * as Timers from "../timing/Timers.ts"
 import { decide, hasRun, isQuiet, isSilent, type MutableActor, newActor, watchTime } from "./Decision.ts"
 import * as Dispatch from "./Dispatch.ts"
 
+/** A task that is about to be created. */
+export interface Expected {
+  readonly uuid: TaskId
+  /** Whether its run would be dispatched at once: a lane has room, and the request is not large. */
+  readonly isImmediate: boolean
+  /** Whether its run waits in the queue. */
+  readonly entry: QueueEntry
+  /** Call it when the task has begun, or was not created. */
+  readonly begun: Effect.Effect<void>
+}
+
 export class TaskActors extends Context.Service<TaskActors, {
   /**
    * Starts the deadline timer and the dispatch of a new run. A given `run` is dispatched by this node, even if another
@@ -55,15 +66,8 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly redispatch: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
-  /**
-   * Reserves a dispatch slot while `create` creates the task; `isImmediate` is false when all slots are taken or the
-   * request is large. `entry` says whether the run waits in the queue. Meanwhile the sweep ignores the task's row.
-   */
-  readonly withDispatchSlot: <A, E>(
-    uuid: TaskId,
-    request: Run["request"],
-    create: (isImmediate: boolean, entry: QueueEntry) => Effect.Effect<A, E>
-  ) => Effect.Effect<A, E>
+  /** Call it before a task is created: the sweep ignores the row until the task has begun. */
+  readonly expect: (uuid: TaskId, request: Run["request"]) => Effect.Effect<Expected>
   /** The number of actors, their earliest deadline, and the recent maximum lateness in milliseconds. */
   readonly load: Effect.Effect<
     { readonly tasks: number; readonly nextDue: Timestamp | null; readonly lateness: number }
@@ -87,7 +91,7 @@ const make = Effect.gen(function*() {
   const lateness = Lateness.make()
   /** Ends of tasks whose deadline has expired: they leave room for the commits of others. */
   const expiries = Lane.make(maxExpiring)
-  /** Tasks whose row may be stored already, and which are about to begin. */
+  /** Tasks whose row may be stored already, and which are about to begin; with the row of one that was admitted meanwhile. */
   const creating = new Map<TaskId, TaskHead | undefined>()
   /** This node has known every run of its tasks since this moment. */
   let ownedSince = yield* now
@@ -276,19 +280,17 @@ const make = Effect.gen(function*() {
         dispatch.start(head, undefined, true, at)
       }),
     end,
-    withDispatchSlot: (uuid, request, create) =>
-      Effect.suspend(() => {
+    expect: (uuid, request) =>
+      Effect.map(now, (at) => {
         const isImmediate = dispatch.hasRoom(request, creating.size)
-        const entry = busy.entry(fromNanos(clock.currentTimeNanosUnsafe()), creating.size, Dispatch.isLarge(request))
+        const entry = busy.entry(at, creating.size, Dispatch.isLarge(request))
         creating.set(uuid, undefined)
-        return Effect.ensuring(
-          create(isImmediate, entry),
-          Effect.sync(() => {
-            const admitted = creating.get(uuid)
-            creating.delete(uuid)
-            if (admitted !== undefined) apply(admitted, fromNanos(clock.currentTimeNanosUnsafe()))
-          })
-        )
+        const begun = Effect.map(now, (at) => {
+          const admitted = creating.get(uuid)
+          creating.delete(uuid)
+          if (admitted !== undefined) apply(admitted, at)
+        })
+        return { uuid, isImmediate, entry, begun }
       }),
     load: Effect.map(now, (at) => ({
       tasks: actors.size,
