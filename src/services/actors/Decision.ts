@@ -57,6 +57,8 @@ export interface Options {
   readonly sweepInterval: Duration.Duration
   /** This node has known every run of its tasks since then. */
   readonly ownedSince: Timestamp
+  /** This node has just committed the run. */
+  readonly isNew?: boolean
 }
 
 /** An interrupted task, or one whose run waits, has an actor only this long before its deadline. The sweep starts it. */
@@ -121,8 +123,8 @@ export const decide = (
   if (head.room === "waiting") return { _tag: "Queue", until: due.at }
   if (head.status === "interrupted" || actor?.dispatchedRun === head.runId) return { _tag: "Park", until: due.at }
   // A pending run without an attempt is new, and so is a run that replaces one known here, or that has waited.
-  const isNew = actor === undefined
+  const isNew = options.isNew === true || (actor === undefined
     ? isUnknown(head, options)
-    : head.status === "pending" || actor.head.runId !== head.runId || actor.head.room === "waiting"
+    : head.status === "pending" || actor.head.runId !== head.runId || actor.head.room === "waiting")
   return { _tag: isNew ? "Dispatch" : "Recover", until: due.at }
 }

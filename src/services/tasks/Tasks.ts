@@ -8,7 +8,7 @@ import { type Task, TaskEvent, type TaskHead, TaskId } from "../../domain/Task.t
 import {
   type CreateRefused,
   type IdempotencyKeyReused,
-  RunSuperseded,
+  type RunSuperseded,
   TaskBelongsToAnother,
   TaskNotFound,
   TaskNotInterrupted,
