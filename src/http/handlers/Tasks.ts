@@ -28,6 +28,7 @@ import * as Group from "./Group.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import { decodeListQuery, type ListQuery, selected } from "./Query.ts"
 import * as RpcRequests from "./rpc/RpcRequests.ts"
+import * as TaskEvents from "./TaskEvents.ts"
 import * as TaskReading from "./TaskReading.ts"
 
 const { asInvalidRequest, decode, refuseOutage } = RpcRequests
@@ -214,16 +215,17 @@ const makeRest = Effect.gen(function*() {
 /** Bodies are read by `BodyReader`, which bounds them, and large results are spliced as text: hence the raw handlers. */
 export const layer = Group.layer(Effect.gen(function*() {
   const tasks = yield* makeRest
-  const reading = yield* TaskReading.make
+  const read = yield* TaskReading.make
+  const readEvents = yield* TaskEvents.make
   const deliveries = yield* Deliveries.make
   return HttpApiBuilder.group(Api, "tasks", (handlers) =>
     handlers
       .handleRaw("create", tasks.create)
       .handleRaw("rerun", tasks.rerun)
       .handleRaw("list", () => tasks.list)
-      .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
+      .handleRaw("get", ({ params, request }) => read(params.uuid, request))
       .handle("delete", tasks.delete)
-      .handleRaw("events", ({ params, request }) => reading.events(params.uuid, request))
+      .handleRaw("events", ({ params, request }) => readEvents(params.uuid, request))
       .handle("deliveries", ({ params }) => deliveries.list(params.uuid))
       .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
       .handleRaw("submitToolResults", tasks.submitToolResults)
@@ -302,4 +304,4 @@ const layerChanges = TaskChanges.toLayer(
   })
 )
 
-export const layerRpc = Layer.mergeAll(layerList, layerChanges, TaskReading.layerRpc)
+export const layerRpc = Layer.mergeAll(layerList, layerChanges, TaskReading.layerRpc, TaskEvents.layerRpc)
