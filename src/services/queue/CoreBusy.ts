@@ -1,5 +1,5 @@
 /**
- * The pace of this node's runs. A core that says that it has no room has told its capacity: from then on the node gives it as many runs
+ * The pace of this node's runs. A core that answers that it has no room has shown its capacity: from then on the node gives it as many runs
  * as it has, one more whenever one of them ends, and a probe from time to time. Nothing here is stored: another node finds out for itself.
  */
 import { Context, Duration, Effect, Latch, Layer } from "effect"
