@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Redacted, Ref } from "effect"
 import { TestClock } from "effect/testing"
-import { fromValue } from "../../../src/domain/json/OpaqueJson.ts"
 import type { Caller } from "../../../src/domain/Principal.ts"
 import { Revocation } from "../../../src/domain/Revocation.ts"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
@@ -19,7 +18,6 @@ import {
   interruptedTask,
   question,
   reportTo,
-  startedTask,
   statusOf,
   toolCall,
   turn,
@@ -30,33 +28,6 @@ import {
 const revocation = Revocation.cases.Token.make({ tokenId: caller.principal.tokenId, expiresAt: null })
 
 describe("a revoked token", () => {
-  it.effect("fails a processing task immediately, keeps its partial output and stops the run", () =>
-    withCore({ onStart: accepts }, ({ starts, stops }) =>
-      Effect.gen(function*() {
-        const { run, tasks, uuid } = yield* startedTask(starts)
-        yield* reportTo(tasks, { ...envelope(run), type: "progress", turn })
-        yield* tasks.revoke(revocation)
-        const task = yield* tasks.get(caller.principal, uuid)
-        assert.deepInclude(task, { status: "failed", error: "Token revoked" })
-        assert.strictEqual(task.turn, fromValue(turn))
-        yield* TestClock.adjust("1 second")
-        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
-      })))
-
-  it.effect("fails a pending task when the core reports its start, and rejects the report", () =>
-    withCore({ onStart: accepts }, ({ starts, stops }) =>
-      Effect.gen(function*() {
-        const { run, tasks, uuid } = yield* startedTask(starts)
-        yield* tasks.revoke(revocation)
-        yield* TestClock.adjust("5 seconds")
-        assert.strictEqual(yield* statusOf(uuid), "pending")
-        const answer = yield* Effect.flip(reportTo(tasks, { ...envelope(run), type: "processing" }))
-        assert.deepInclude(answer, { _tag: "RunSuperseded", status: "failed" })
-        assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
-        yield* TestClock.adjust("1 second")
-        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
-      })))
-
   it.effect("is not sent to a core that was unavailable when it was revoked", () =>
     Effect.gen(function*() {
       const isAway = yield* Ref.make(true)
