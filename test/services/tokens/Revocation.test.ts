@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Queue, Redacted, Ref } from "effect"
+import { Effect, Fiber, Layer, Queue, Ref } from "effect"
 import { TestClock } from "effect/testing"
-import type { Caller } from "../../../src/domain/Principal.ts"
 import { Revocation } from "../../../src/domain/Revocation.ts"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import { now } from "../../../src/domain/Timestamp.ts"
@@ -11,16 +10,12 @@ import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import { TokenRevocations } from "../../../src/services/tokens/TokenRevocations.ts"
 import {
   accepts,
-  answerTo,
   caller,
   type CoreScript,
   envelope,
-  interruptedTask,
   question,
   reportTo,
   statusOf,
-  toolCall,
-  turn,
   unavailable,
   withCore
 } from "../../kit/TestTasks.ts"
@@ -46,31 +41,6 @@ describe("a revoked token", () => {
           assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
         }))
     }))
-
-  it.effect("leaves an interrupted task waiting for a valid token, which replaces the task's token", () =>
-    withCore({ onStart: accepts }, ({ starts, stops }) =>
-      Effect.gen(function*() {
-        const { task: { uuid }, tasks } = yield* interruptedTask(starts)
-        yield* tasks.revoke(revocation)
-        yield* TestClock.adjust("1 hour")
-        assert.strictEqual(yield* statusOf(uuid), "interrupted")
-
-        const next: Caller = {
-          ...caller,
-          principal: { ...caller.principal, tokenId: "jti:next" },
-          token: Redacted.make("next token")
-        }
-        const task = yield* tasks.get(next.principal, uuid)
-        yield* answerTo(tasks, next, task, [{ tool_call_id: toolCall.id, output: 1 }])
-        const second = yield* Queue.take(starts)
-        assert.strictEqual(Redacted.value(second.userToken), "next token")
-        yield* reportTo(tasks, { ...envelope(second), type: "progress", turn })
-        assert.strictEqual(yield* statusOf(uuid), "processing")
-        yield* tasks.revoke(Revocation.cases.Token.make({ tokenId: "jti:next", expiresAt: null }))
-        assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
-        yield* TestClock.adjust("1 second")
-        assert.deepStrictEqual(yield* Queue.take(stops), { runId: second.runId, reason: "token_revoked" })
-      })))
 
   it.effect("ends the tasks that another node did not end before it died", () =>
     withCore({ onStart: accepts }, ({ layer, starts }) =>
