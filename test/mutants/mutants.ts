@@ -365,13 +365,13 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a core without room gets more runs than it has taken",
       "if (!isFitting) return undefined",
       "",
-      slow("Queue.test.ts", "of 4 is kept at 4")
+      unit("services/queue/CoreBusy.test.ts")
     ],
     [
       "Retry-After of the core does not count",
       "longestPause), asked(retryAfter))",
       "longestPause), Duration.zero)",
-      slow("Queue.test.ts", "before its Retry-After")
+      unit("services/queue/CoreBusy.test.ts")
     ],
     [
       "a core without room is probed each second",
