@@ -14,6 +14,7 @@ import { RevocationRepository } from "../../src/services/store/revocations/Revoc
 import type { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import { Dice } from "../simulation/Dice.ts"
 import { eventOf, newRunId, stored, tags, uuid } from "./StoredTasks.ts"
+import { amount } from "./thorough.ts"
 
 type Moves = Partial<Record<TaskEventTag, TaskStatus>>
 
@@ -197,7 +198,7 @@ export const contract = <R = never>(
   it.effect("follows the table of the specification, whatever happens to a task, and beside others as alone", () =>
     Effect.gen(function*() {
       const stores = yield* nodes
-      const histories = Array.from({ length: 200 }, (_, index) => follow(stores, seed * 1000 + index))
+      const histories = Array.from({ length: amount(200, 1000) }, (_, index) => follow(stores, seed * 1000 + index))
       const tried = new Set((yield* Effect.all(histories, { concurrency: "unbounded" })).flat())
       assert.strictEqual(tried.size, Object.keys(table).length * tags.length)
       const unknown = yield* stores[0]!.commit(TaskId.make(yield* uuid), TaskEvent.cases.Accepted.make({}), yield* now)
