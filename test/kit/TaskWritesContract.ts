@@ -240,4 +240,20 @@ export const contract = (it: StoreTests) => {
       assert.isAtLeast(yield* store.deleteExpiredKeys(plus(yield* now, "25 hours"), 10_000), 1)
       assert.isTrue(Option.isNone(yield* find(sub, 0)))
     }))
+
+  it.effect("cancels all interrupted tasks of one user", () =>
+    Effect.gen(function*() {
+      const store = yield* TaskStore
+      const first = yield* stored()
+      const second = yield* stored({ principal: first.principal })
+      const pending = yield* stored({ principal: first.principal })
+      const stranger = yield* stored()
+      for (const { uuid } of [first, second, stranger]) yield* commit(uuid, "Interrupted")
+      const canceled = yield* store.cancelInterrupted(first.principal.sub, yield* now, "rpc:ana")
+      assert.sameMembers(canceled.map(({ uuid }) => uuid), [first.uuid, second.uuid])
+      const [event] = yield* store.eventsAfter(first.uuid, 1, 10)
+      assert.include(event, { type: "Canceled", actor: "rpc:ana" })
+      assert.strictEqual(Option.getOrThrow(yield* store.get(stranger.uuid)).status, "interrupted")
+      assert.strictEqual(Option.getOrThrow(yield* store.get(pending.uuid)).status, "pending")
+    }))
 }
