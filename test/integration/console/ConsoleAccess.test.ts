@@ -1,5 +1,5 @@
 /** Every screen of the console: WCAG 2.2 AA by axe, layout at three widths, and hostile content. */
-import { assert, beforeAll, describe, it } from "vitest"
+import { assert, beforeAll, describe, expect, it } from "vitest"
 import { hasBrowser, useBrowser } from "../../kit/Browser.ts"
 import { overflowOf, settled, violationsOf } from "../../kit/console/access.ts"
 import { ConsolePage } from "../../kit/console/ConsolePage.ts"
@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser)("every screen", () => {
     assert.deepStrictEqual(await violationsOf(opened), [], "shortcuts")
     await opened.page.keyboard.press("Escape")
     await opened.page.locator("dialog").waitFor({ state: "detached" })
-    assert.strictEqual(await opened.page.evaluate(() => document.activeElement?.className), "account-button")
+    await expect.poll(() => opened.page.evaluate(() => document.activeElement?.className)).toBe("account-button")
     await opened.page.keyboard.press("Control+K")
     assert.deepStrictEqual(await violationsOf(opened), [], "palette")
     await opened.page.keyboard.press("Escape")

@@ -303,7 +303,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     )
     assert.strictEqual(duration, 1)
     await opened.button("Copy code").click()
-    assert.strictEqual(await page.evaluate(() => navigator.clipboard.readText()), "const six = 2 * 3")
+    await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe("const six = 2 * 3")
     opened.assertClean()
   })
 
@@ -445,7 +445,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByRole("heading", { name: "Keyboard shortcuts" }).waitFor()
     await page.keyboard.press("Escape")
     await page.locator("dialog").waitFor({ state: "detached" })
-    assert.isTrue(await page.evaluate(() => document.activeElement?.hasAttribute("data-row")))
+    await expect.poll(() => page.evaluate(() => document.activeElement?.hasAttribute("data-row"))).toBe(true)
     await page.keyboard.press("/")
     await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute("name"))).toBe("q")
     opened.assertClean()
