@@ -18,7 +18,7 @@ const slowSuites: Readonly<Record<string, string>> = {
   "":
     "Alone,Cluster,Cors,DatabaseMonitor,DatabaseUrls,DeafNode,DevelopmentTokens,Home,IdleNode,InternalPort,KeyRotation,LiveNodes,Logs,"
     + "Membership,NoBackend,Observability,OpenSnapshot,PathSpelling,Pipelines,Poolers,Proxies,Queue,QueueNodes,Readiness,"
-    + "RemovedExtensions,Restart,SessionSettings,Sockets,StartErrors,Storage,Tokens,Upgrade,Uploads,Withdraw,Workers",
+    + "RemovedExtensions,Restart,SessionSettings,Sockets,StartErrors,Storage,Tokens,Upgrade,Uploads,Workers",
   "endpoints/": "EndpointCommands,EndpointFaults,EndpointSnapshot,Receivers",
   "openai/": "OpenAiCors,OpenAiNodes,OpenAiRequests,OpenAiStreams",
   "operator/":

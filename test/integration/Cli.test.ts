@@ -2,7 +2,7 @@
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it } from "vitest"
-import { runHere, runToEnd } from "../kit/runToEnd.ts"
+import { commandsIn, runToEnd } from "../kit/runToEnd.ts"
 import { commandLine, freePort, internalToken, jwtSecret, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
@@ -13,13 +13,7 @@ const { database, service } = await use(startSystem({ CORE_URL: "", DATA_DIR: fo
 const settings = { DATABASE_URL: database.url, JWT_SECRET: jwtSecret, INTERNAL_TOKENS: internalToken, DATA_DIR: folder }
 const environment = { ...settings, TASK_SERVICE_URL: service.url }
 
-const run = (...args: ReadonlyArray<string>) => runHere(args, environment)
-
-const json = async (...args: ReadonlyArray<string>) => {
-  const { code, err, out } = await run(...args, "--json")
-  assert.strictEqual(code, 0, err)
-  return JSON.parse(out)
-}
+const { json, run } = commandsIn(environment)
 
 describe("the command line", () => {
   it("creates and watches a task, with only the result on stdout", async () => {

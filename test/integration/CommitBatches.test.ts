@@ -1,6 +1,5 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Option } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { fromValue, OpaqueJson } from "../../src/domain/json/OpaqueJson.ts"
 import { isTerminal, RunId, stopReasonOf, TaskEvent, TaskId } from "../../src/domain/Task.ts"
@@ -11,11 +10,12 @@ import { type NewTask, TaskStore } from "../../src/services/store/tasks/TaskStor
 import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
 import * as Database from "../kit/Database.ts"
 import { makeTask } from "../kit/StoredTasks.ts"
+import { layerSql } from "../kit/StoreLayers.ts"
+import * as TaskModel from "../kit/TaskModel.ts"
 
-const node = Effect.map(Effect.all([TaskStore, TaskStore]), ([writes, reads]) => ({ ...writes, ...reads }))
-type Node = Effect.Success<typeof node>
+type Node = TaskStore["Service"]
 
-/** The stores of another node, with its own connections to the same database. */
+/** The store of another node, with its own connections to the same database. */
 const otherNode = Effect.flatMap(
   Layer.build(
     TaskStoreSql.layer.pipe(
@@ -23,7 +23,7 @@ const otherNode = Effect.flatMap(
       Layer.fresh
     )
   ),
-  (context) => Effect.provide(node, context)
+  (context) => Effect.provide(TaskStore, context)
 )
 
 const { cases } = TaskEvent
@@ -51,16 +51,13 @@ const racersOf = (task: NewTask) => {
   ]
 }
 
-layer(
-  TaskStoreSql.layer.pipe(
-    Layer.provideMerge([Database.layer, Changes.layer]),
-    Layer.merge(SecureRandom.layerWebCrypto)
-  )
-)("batches of commits on Postgres", (it) => {
+layer(layerSql)("tasks of two nodes", (it) => TaskModel.contract(it, Effect.all([TaskStore, otherNode])))
+
+layer(layerSql)("batches of commits on Postgres", (it) => {
   it.effect(`applies the racing events of ${count} tasks on two nodes as if each came alone`, () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const nodes = [yield* node, yield* otherNode]
+      const nodes = [yield* TaskStore, yield* otherNode]
       const tasks = yield* Effect.replicateEffect(
         makeTask({ callbackUrl: "https://client.example/hook", callbackSecret: "sealed" }),
         count
@@ -125,7 +122,7 @@ layer(
   it.effect("statements of two nodes do not lock each other out", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const nodes = [yield* node, yield* otherNode]
+      const nodes = [yield* TaskStore, yield* otherNode]
       const tasks = yield* Effect.replicateEffect(makeTask(), count)
       yield* Effect.forEach(tasks, (task) => nodes[0]!.create(task, 5), { concurrency: "unbounded" })
       const at = yield* now
@@ -154,7 +151,7 @@ layer(
   it.effect("creates of one user on two nodes count each other, also while neither has committed", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const nodes = [yield* node, yield* otherNode]
+      const nodes = [yield* TaskStore, yield* otherNode]
       const { principal } = yield* makeTask()
       const create = (node: Node) =>
         Effect.forkScoped(Effect.forEach(
@@ -180,7 +177,7 @@ layer(
 
   it.effect("a row that fails affects no other row of its statement", () =>
     Effect.gen(function*() {
-      const repository = yield* node
+      const repository = yield* TaskStore
       const tasks = yield* Effect.replicateEffect(makeTask(), 20)
       yield* Effect.forEach(tasks, (task) => repository.create(task, 5), { concurrency: "unbounded" })
       const at = yield* now
@@ -199,7 +196,7 @@ layer(
 
   it.effect("reads of one turn answer each request, also for large turns and tasks that do not exist", () =>
     Effect.gen(function*() {
-      const repository = yield* node
+      const repository = yield* TaskStore
       const large = yield* makeTask()
       const small = yield* makeTask()
       const missing = yield* makeTask()

@@ -1,24 +1,11 @@
 /** A session keeps the plans that it makes while the tables look empty: they must do for tables that have filled since. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { now } from "../../src/domain/Timestamp.ts"
-import { Changes } from "../../src/services/signals/Changes.ts"
 import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
-import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
-import * as Database from "../kit/Database.ts"
 import { commit, makeTask } from "../kit/StoredTasks.ts"
-import { layerFormats } from "../kit/WebhookStoreContract.ts"
-
-const layer = Layer.mergeAll(
-  TaskStoreSql.layer.pipe(
-    Layer.provide(layerFormats),
-    Layer.provideMerge(Database.layer),
-    Layer.provideMerge(Changes.layer)
-  ),
-  SecureRandom.layerWebCrypto
-)
+import { layerSql } from "../kit/StoreLayers.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
 /** Rows that Postgres adds by itself, without the sessions' knowledge. */
@@ -86,7 +73,7 @@ describe("batches of creates and events", () => {
         const tasks = yield* create(64)
         const events = Effect.flatMap(now, (at) => commitTwice(tasks, `event-${at}-${Math.random()}-`))
         assert.isBelow(yield* fastest(events), 200)
-      }).pipe(Effect.provide(layer)),
+      }).pipe(Effect.provide(layerSql)),
     120_000
   )
 
@@ -112,7 +99,7 @@ describe("batches of creates and events", () => {
           yield* Effect.forEach(tasks, (task) => store.create(task, 1000), atOnce)
         })
         assert.isBelow(yield* fastest(createMany), 200)
-      }).pipe(Effect.scoped, Effect.provide(layer)),
+      }).pipe(Effect.scoped, Effect.provide(layerSql)),
     120_000
   )
 })

@@ -11,24 +11,14 @@ const target = await use(new WebhookTarget().listen())
 const system = await sharedSystem()
 const { service } = system
 
-const send = async (path: string, token: string, body: string) => {
-  const response = await fetch(service.url + path, {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-    body
-  })
-  return { status: response.status, text: await response.text() }
-}
+const send = (path: string, token: string, body: string) => service.call("POST", path, token, body)
 
 const sendEvent = (body: string) => send("/internal/core/events", internalToken, body)
 
 const idsOf = ({ run_id, task_id }: StartedRun, event_id: string) =>
   `"task_id":"${task_id}","run_id":"${run_id}","event_id":"${event_id}"`
 
-const read = async (token: string, uuid: string) => {
-  const response = await fetch(`${service.url}/api/tasks/${uuid}`, { headers: { authorization: `Bearer ${token}` } })
-  return response.text()
-}
+const read = async (token: string, uuid: string) => (await service.get(token, uuid)).text
 
 const begin = async (token: string, more: object = {}) => {
   const { body: { uuid } } = await service.create(token, "x", more)
@@ -64,20 +54,14 @@ describe("JSON", () => {
         + `"client_tools":[{"type":"function","name":"f","parameters":${json}}]}`
     )
     const { uuid: second } = JSON.parse(created.text)
-    const request = await fetch(`${service.url}/api/tasks/${second}?include=request`, {
-      headers: { authorization: `Bearer ${token}` }
-    })
     assert.include(
-      await request.text(),
+      await readAny(token, `/api/tasks/${second}?include=request`),
       `"turns":[${json}],"client_tools":[{"type":"function","name":"f","parameters":${json}}]`
     )
   })
 })
 
-const readAny = async (token: string, path: string) => {
-  const response = await fetch(service.url + path, { headers: { authorization: `Bearer ${token}` } })
-  return response.text()
-}
+const readAny = async (token: string, path: string) => (await service.call("GET", path, token)).text
 
 const callRaw = (tag: string, payload: string) =>
   send("/rpc", internalToken, `{"payload":${payload},"_tag":"Request","id":"1","tag":"${tag}","headers":[]}\n`)

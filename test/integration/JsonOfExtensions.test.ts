@@ -9,14 +9,15 @@ import { startSystem } from "../kit/System.ts"
 const system = await use(startSystem({ FACADE_MODELS: "writer=4" }))
 const { service } = system
 
-const send = async (method: string, path: string, token: string, body?: string, headers: object = {}) => {
-  const response = await fetch(service.url + path, {
-    method,
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
-    ...(body === undefined ? {} : { body })
-  })
-  const text = await response.text()
-  assert.isBelow(response.status, 300, text)
+const send = async (
+  method: string,
+  path: string,
+  token: string,
+  body?: string,
+  headers: Record<string, string> = {}
+) => {
+  const { status, text } = await service.call(method, path, token, body, headers)
+  assert.isBelow(status, 300, text)
   return text
 }
 

@@ -30,15 +30,8 @@ const begin = async () => {
   }
 }
 
-const batch = async (events: ReadonlyArray<unknown>) => {
-  const response = await fetch(`${service.url}/internal/core/events`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/json" },
-    body: JSON.stringify({ events })
-  })
-  // oxlint-disable-next-line typescript/no-explicit-any -- the answer
-  return { status: response.status, body: await response.json() as any }
-}
+const batch = (events: ReadonlyArray<unknown>) =>
+  service.call("POST", "/internal/core/events", internalToken, { events })
 
 describe("appends of a core", () => {
   it("are numbered: a repeated one changes nothing, and a gap is answered by the index that is expected", async () => {
@@ -349,11 +342,7 @@ describe("readers of a text", () => {
     const reader = await LiveReader.open(service.url, token, uuid)
     await report(run, { type: "progress", append: { index: 0, text: "a" } })
     await reader.has("a")
-    await fetch(`${service.url}/internal/tokens/revoke`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/json" },
-      body: JSON.stringify({ jti: "revoked-reader" })
-    })
+    await service.call("POST", "/internal/tokens/revoke", internalToken, { jti: "revoked-reader" })
     await reader.ended()
     assert.strictEqual((await report(run, { type: "progress", append: { index: 1, text: "b" } })).status, 409)
     assert.strictEqual(reader.text, "a")

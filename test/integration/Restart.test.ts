@@ -2,6 +2,7 @@ import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
 import { assert, describe, it, onTestFinished } from "vitest"
+import { callRpc } from "../kit/callRpc.ts"
 import { openDatabase } from "../kit/databases.ts"
 import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, mint, Service } from "../kit/Service.ts"
@@ -35,6 +36,26 @@ describe("kill -9 of the whole process group", () => {
       const events = await second.call("GET", `/api/tasks/${uuid}/events`, token)
       assert.lengthOf(events.body.match(/^event: completed$/gm), 1)
     }
+  })
+})
+
+describe("kill -9 after a withdrawal", () => {
+  it("delivers the stop after the restart", async () => {
+    const settings = { DATABASE_URL: database.url, CORE_URL: core.url }
+    const first = await Service.start(settings)
+    const { uuid } = (await first.create(await mint("unlucky"), "x")).body
+    const { run_id } = await core.run(uuid)
+    core.onStop = () => 503
+    assert.strictEqual((await callRpc(first, "Tasks.withdraw", { sub: "unlucky", uuid })).status, "canceled")
+    await first.stop("SIGKILL")
+    core.onStop = () => 202
+    const before = core.stops.length
+    await use(Service.start(settings), onTestFinished)
+    await eventually(
+      async () => core.stops.slice(before),
+      (stops) => stops.some(({ runId }) => runId === run_id),
+      60_000
+    )
   })
 })
 

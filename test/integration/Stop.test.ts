@@ -1,75 +1,81 @@
-/** `POST /api/tasks/{uuid}/stop`: clients end tasks also while the core works on them. */
+/** A task ends while the core works on it: `POST /api/tasks/{uuid}/stop` of clients, and `Tasks.withdraw` of internal services. */
 import { assert, describe, it } from "vitest"
+import { callRpc } from "../kit/callRpc.ts"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
 import { mint } from "../kit/Service.ts"
 import { sharedSystem } from "../kit/System.ts"
 
-const system = await sharedSystem()
-const { core, runOf, service } = system
+const { runOf, service } = await sharedSystem()
 
 const create = async (sub: string) => {
   const token = await mint(sub)
   const { uuid } = (await service.create(token, "x")).body
-  const stop = (body?: object, key?: string, of = uuid, by = token) =>
-    service.call("POST", `/api/tasks/${of}/stop`, by, body, key === undefined ? {} : { "idempotency-key": key })
+  const stop = (body?: object, key?: string) =>
+    service.call("POST", `/api/tasks/${uuid}/stop`, token, body, key === undefined ? {} : { "idempotency-key": key })
   return { sub, token, uuid, stop, run: await runOf(uuid) }
 }
+type Created = Awaited<ReturnType<typeof create>>
 
-describe("POST /api/tasks/{uuid}/stop", () => {
-  it("cancels a pending, a processing and an interrupted task, and the core stops", async () => {
-    for (const status of ["pending", "processing", "interrupted"] as const) {
-      const { run, stop, token, uuid } = await create(`stops-${status}`)
-      if (status === "processing") await report(run, { type: "progress", turn: turnOf("half") })
-      if (status === "interrupted") await interrupt(run)
-      const answer = await stop()
-      assert.deepStrictEqual([answer.status, answer.body], [200, { uuid, status: "canceled" }])
-      const { body } = await service.get(token, uuid)
-      assert.deepStrictEqual([body.status, body.error], ["canceled", "canceled"], status)
-      await core.stopped(run)
-      const late = await complete(run)
-      assert.deepStrictEqual([late.status, late.body["status"]], [409, "canceled"])
-      const again = await stop()
-      assert.deepStrictEqual([again.status, again.body.code], [409, "task_has_ended"])
-    }
-  })
+const withdraw = ({ sub, uuid }: Created, more: object = {}) =>
+  callRpc(service, "Tasks.withdraw", { sub, uuid, ...more })
 
+/** Each way in: the status of the answer, and the error of a task that ends without a reason. */
+const doors = [
+  ["a stop", (task: Created, body?: object) => task.stop(body).then(({ status }) => status), "canceled"],
+  [
+    "a withdrawal",
+    (task: Created, body?: object) =>
+      withdraw(task, body && { body }).then((found) => found.status === "canceled" && !found._tag ? 200 : found._tag),
+    null
+  ]
+] as const
+
+describe.each(doors)("%s", (name, end, error) => {
   it("keeps the reason and the partial result", async () => {
-    const { run, stop, token, uuid } = await create("explains")
-    await report(run, { type: "progress", turn: turnOf("half") })
-    assert.strictEqual((await stop({ reason: "enough" })).status, 200)
-    const { body } = await service.get(token, uuid)
-    assert.deepStrictEqual([body.error, body.turn], ["enough", turnOf("half")])
+    const task = await create(`explains ${name}`)
+    await report(task.run, { type: "progress", turn: turnOf("half") })
+    assert.strictEqual(await end(task, { reason: "enough" }), 200)
+    const { body } = await service.get(task.token, task.uuid)
+    assert.deepStrictEqual([body.status, body.error, body.turn], ["canceled", "enough", turnOf("half")])
+    const events = await service.call("GET", `/api/tasks/${task.uuid}/events`, task.token)
+    assert.match(String(events.body), /event: canceled\ndata: .*"status":"canceled"/)
   })
 
-  it("takes effect once for each idempotency key", async () => {
-    const { stop, uuid } = await create("repeats")
-    const answers = await Promise.all([stop({}, "s1"), stop({}, "s1"), stop({}, "s1")])
-    assert.deepStrictEqual(answers.map(({ body, status }) => [status, body.uuid]), [[200, uuid], [200, uuid], [
-      200,
-      uuid
-    ]])
-    assert.strictEqual(answers.filter(({ headers }) => headers.has("idempotent-replayed")).length, 2)
-    assert.strictEqual((await stop({}, "s1")).headers.get("idempotent-replayed"), "true")
-    assert.strictEqual((await stop({ reason: "other" }, "s1")).status, 422)
-    assert.strictEqual((await stop({}, "s2")).status, 409)
-  })
-
-  it("refuses without a token, of another user and of no task before it looks at the body", async () => {
-    const { stop, uuid } = await create("owner")
-    const wrong = { reason: "x".repeat(1001) }
-    assert.strictEqual((await service.call("POST", `/api/tasks/${uuid}/stop`, "", wrong)).status, 401)
-    assert.strictEqual((await stop(wrong, undefined, uuid, await mint("stranger"))).status, 403)
-    assert.strictEqual((await stop(wrong, undefined, "nonsense")).status, 404)
-    const refused = await stop(wrong)
-    assert.deepStrictEqual([refused.status, Object.keys(refused.body.errors)], [422, ["reason"]])
+  it("without a reason says so", async () => {
+    const task = await create(`silent ${name}`)
+    await interrupt(task.run)
+    assert.strictEqual(await end(task), 200)
+    assert.strictEqual((await service.get(task.token, task.uuid)).body.error, error)
   })
 
   it("races with the end of the run: one of the two wins", async () => {
     for (let round = 0; round < 10; round++) {
-      const { run, stop, token, uuid } = await create(`racer-${round}`)
-      const [ended, stopped] = await Promise.all([complete(run), stop()])
-      const { status } = (await service.get(token, uuid)).body
-      assert.deepStrictEqual([ended.status, stopped.status], status === "completed" ? [200, 409] : [409, 200])
+      const task = await create(`racer ${name} ${round}`)
+      const [completed, ended] = await Promise.all([complete(task.run), end(task)])
+      const { status } = (await service.get(task.token, task.uuid)).body
+      assert.include(["completed", "canceled"], status)
+      assert.deepStrictEqual([completed.status, ended === 200], status === "completed" ? [200, false] : [409, true])
     }
   })
+})
+
+it("a stop takes effect once for each idempotency key", async () => {
+  const { stop, uuid } = await create("repeats")
+  const answers = await Promise.all([stop({}, "s1"), stop({}, "s1"), stop({}, "s1")])
+  for (const { body, status } of answers) assert.deepStrictEqual([status, body.uuid], [200, uuid])
+  assert.strictEqual(answers.filter(({ headers }) => headers.has("idempotent-replayed")).length, 2)
+  assert.strictEqual((await stop({}, "s1")).headers.get("idempotent-replayed"), "true")
+  assert.strictEqual((await stop({ reason: "other" }, "s1")).status, 422)
+  const late = await stop({}, "s2")
+  assert.deepStrictEqual([late.status, late.body.code], [409, "task_has_ended"])
+})
+
+it("a withdrawal is refused for another user's task, an unknown one, one that has ended and a wrong reason", async () => {
+  const task = await create("owner")
+  const refusal = async (more: object) => (await withdraw(task, more))._tag
+  assert.strictEqual(await refusal({ sub: "stranger" }), "TaskBelongsToAnother")
+  assert.strictEqual(await refusal({ uuid: "nonsense" }), "TaskNotFound")
+  assert.strictEqual(await refusal({ body: { reason: "x".repeat(1001) } }), "InvalidRequest")
+  await complete(task.run)
+  assert.strictEqual(await refusal({}), "TaskHasEnded")
 })

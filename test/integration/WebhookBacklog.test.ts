@@ -1,23 +1,18 @@
 /** Claims of webhooks beside a backlog, of which a claim reads a sample. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { Changes } from "../../src/services/signals/Changes.ts"
-import * as TaskStoreSql from "../../src/services/store/tasks/TaskStoreSql.ts"
 import { enqueueMany } from "../attack/kit/webhookCrowd.ts"
-import * as Database from "../kit/Database.ts"
 import { commit } from "../kit/StoredTasks.ts"
 import { called, claimAll, record } from "../kit/StoredWebhooks.ts"
+import { layerSql } from "../kit/StoreLayers.ts"
 
 const small = { limit: 64 }
 
 const originsOf = (claimed: ReadonlyArray<{ readonly origin: string }>) => claimed.map(({ origin }) => origin)
 
-layer(
-  Layer.provideMerge(TaskStoreSql.layer, [Database.layer, Changes.layer, SecureRandom.layerWebCrypto])
-)("a claim beside the backlog of a user", (it) => {
+layer(layerSql)("a claim beside the backlog of a user", (it) => {
   const enqueued = Effect.fnUntraced(function*(...given: Parameters<typeof called>) {
     const found = yield* called(...given)
     yield* commit(found.uuid, "Completed")

@@ -40,10 +40,7 @@ const settled = async (token: string, uuid: string) => {
   return answer.body.data
 }
 
-const rawGet = async (token: string, uuid: string) => {
-  const response = await fetch(`${service.url}/api/tasks/${uuid}`, { headers: { authorization: `Bearer ${token}` } })
-  return response.text()
-}
+const rawGet = async (token: string, uuid: string) => (await service.get(token, uuid)).text
 
 describe("a webhook", () => {
   it("reports each interrupt and the end, signed, with the bytes of a read", async () => {

@@ -1,6 +1,6 @@
 /** The contract of every store of revoked tokens, and of their effect on tasks, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
-import { Duration, Effect, Option } from "effect"
+import { Duration, Effect } from "effect"
 import { fromValue, OpaqueJson } from "../../src/domain/json/OpaqueJson.ts"
 import type { Principal } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
@@ -11,7 +11,7 @@ import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import { makeTask, type StoreTests } from "./StoredTasks.ts"
 
 const { Token, User } = Revocation.cases
-const { Accepted, Completed, Failed, Interrupted, Progressed, TokenRevoked, ToolResultsSubmitted } = TaskEvent.cases
+const { Accepted, Completed, Interrupted } = TaskEvent.cases
 
 /** Seconds since the epoch, as in `iat`. */
 const issuedAt = 1_700_000_000
@@ -87,18 +87,6 @@ export const contract = (it: StoreTests) => {
       assert.isTrue(yield* revocations.isRevoked(other))
     }))
 
-  it.effect("refuses a failure that also records the acceptance of a run, as it refuses the acceptance", () =>
-    Effect.gen(function*() {
-      const store = yield* TaskStore
-      const revocations = yield* RevocationRepository
-      const principal = newPrincipal()
-      const { runId, uuid } = yield* stored(principal)
-      yield* revocations.add(Token.make({ tokenId: principal.tokenId, expiresAt: null }))
-      const failed = Failed.make({ error: "no", turn: null })
-      const outcome = yield* store.commit(uuid, failed, yield* now, { runId, recordsAcceptance: true })
-      assert.strictEqual(outcome._tag, "Revoked")
-    }))
-
   it.effect("keeps the later expiry; none is the latest", () =>
     Effect.gen(function*() {
       const revocations = yield* RevocationRepository
@@ -108,28 +96,6 @@ export const contract = (it: StoreTests) => {
       yield* revocations.deleteExpired(plus(yield* now, "3650 days"), 1000)
       assert.isTrue(yield* revocations.isRevoked(principal))
     }))
-
-  for (const event of [Accepted.make({}), Progressed.make({ turn }), interrupted, Completed.make({ turn })]) {
-    it.effect(`rejects ${event._tag} of a run whose token is revoked`, () =>
-      Effect.gen(function*() {
-        const store = yield* TaskStore
-        const revocations = yield* RevocationRepository
-        const principal = newPrincipal()
-        const task = yield* stored(principal)
-        yield* revocations.add(
-          event._tag === "Completed"
-            ? User.make({ sub: principal.sub, issuedBefore: at(issuedAt + 1), expiresAt: null })
-            : Token.make({ tokenId: principal.tokenId, expiresAt: null })
-        )
-        const fence = { runId: task.runId, coreEventId: "event" }
-        const outcome = yield* store.commit(task.uuid, event, yield* now, fence)
-        assert.strictEqual(outcome._tag, "Revoked")
-        assert.strictEqual(Option.getOrThrow(yield* store.get(task.uuid)).status, "pending")
-        const ended = yield* store.commit(task.uuid, TokenRevoked.make({}), yield* now, { runId: task.runId })
-        assert.strictEqual(ended._tag, "Applied")
-        assert.strictEqual((yield* store.commit(task.uuid, event, yield* now, fence))._tag, "Superseded")
-      }))
-  }
 
   it.effect("a token without a moment of issue is one of those issued before any revocation of its user", () =>
     Effect.gen(function*() {
@@ -169,25 +135,5 @@ export const contract = (it: StoreTests) => {
       assert.deepStrictEqual(yield* uuidsOf(undefined), expected)
       assert.deepStrictEqual(yield* uuidsOf(Duration.minutes(1)), expected)
       assert.deepStrictEqual(yield* uuidsOf(Duration.seconds(-60)), [])
-    }))
-
-  it.effect("replaces the task's token by the token that submits the results", () =>
-    Effect.gen(function*() {
-      const store = yield* TaskStore
-      const revocations = yield* RevocationRepository
-      const first = newPrincipal()
-      const task = yield* stored(first, Accepted.make({}), interrupted)
-      yield* revocations.add(Token.make({ tokenId: first.tokenId, expiresAt: null }))
-      const second = { ...first, tokenId: `${first.tokenId}-next`, issuedAt: null }
-      const { runId } = yield* makeTask()
-      yield* store.commit(
-        task.uuid,
-        ToolResultsSubmitted.make({ results: fromValue([]), runId, principal: second, userToken: "sealed" }),
-        yield* now
-      )
-      assert.deepStrictEqual(Option.getOrThrow(yield* store.pendingRun(task.uuid)).principal, second)
-      assert.strictEqual((yield* store.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Applied")
-      yield* revocations.add(Token.make({ tokenId: second.tokenId, expiresAt: null }))
-      assert.strictEqual((yield* store.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Revoked")
     }))
 }

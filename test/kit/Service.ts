@@ -71,6 +71,7 @@ const startPoll = 40
 export interface Answer {
   readonly status: number
   readonly headers: Headers
+  readonly text: string
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
   readonly body: any
 }
@@ -173,6 +174,7 @@ export class Service {
     return {
       status: response.status,
       headers: response.headers,
+      text,
       body: text.startsWith("{") || text.startsWith("[") ? JSON.parse(text) : text
     }
   }

@@ -95,13 +95,3 @@ export const commit = Effect.fnUntraced(
     return yield* store.commit(id, yield* eventOf(tag), yield* now, fence)
   }
 )
-
-/** Events that move a new task to a status. */
-export const pathTo = {
-  pending: [],
-  processing: ["Accepted"],
-  interrupted: ["Interrupted"],
-  completed: ["Completed"],
-  failed: ["Failed"],
-  canceled: ["Interrupted", "Canceled"]
-} as const

@@ -1,8 +1,11 @@
 /** The contracts of every store of tasks and of webhooks, which run on memory and on Postgres. */
+import { Effect } from "effect"
+import { TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
 import { redeliveryContract } from "./RedeliveryContract.ts"
 import * as RevocationContract from "./RevocationContract.ts"
 import * as StopOutboxContract from "./StopOutboxContract.ts"
 import type { StoreTests } from "./StoredTasks.ts"
+import * as TaskModel from "./TaskModel.ts"
 import * as TaskReadsContract from "./TaskReadsContract.ts"
 import * as TaskRequestsContract from "./TaskRequestsContract.ts"
 import * as TaskRetentionContract from "./TaskRetentionContract.ts"
@@ -12,6 +15,7 @@ import { claimContract } from "./WebhookClaimContract.ts"
 import * as WebhookStoreContract from "./WebhookStoreContract.ts"
 
 export const contract = (it: StoreTests) => {
+  TaskModel.contract(it, Effect.map(TaskStore, (store) => [store]))
   TaskWritesContract.contract(it)
   TaskReadsContract.contract(it)
   TaskRequestsContract.contract(it)

@@ -1,11 +1,10 @@
 /** The contract of `TaskStore`, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
 import { type Duration, Effect, Option, Result } from "effect"
-import { fromValue } from "../../src/domain/json/OpaqueJson.ts"
-import { isTerminal, sourcesOf, TaskEvent, type TaskEventTag, type TaskHead, TaskId } from "../../src/domain/Task.ts"
+import { type TaskEventTag, type TaskHead, TaskId } from "../../src/domain/Task.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import { type NewTask, TaskStore } from "../../src/services/store/tasks/TaskStore.ts"
-import { commit, eventOf, makeTask, newRunId, pathTo, stored, type StoreTests, tags, uuid } from "./StoredTasks.ts"
+import { commit, eventOf, makeTask, newRunId, stored, type StoreTests, uuid } from "./StoredTasks.ts"
 
 export const contract = (it: StoreTests) => {
   it.effect("stores an acknowledged create, with microseconds", () =>
@@ -52,86 +51,6 @@ export const contract = (it: StoreTests) => {
       yield* commit(tasks[0]!.uuid, "Failed")
       yield* store.create(yield* makeTask({ principal }), 5)
       assert.isTrue(Result.isFailure(yield* Effect.result(store.create(yield* makeTask({ principal }), 5))))
-    }))
-
-  for (const [status, path] of Object.entries(pathTo)) {
-    for (const tag of tags) {
-      const allowed = sourcesOf(tag).some((source) => source === status)
-      it.effect(`${tag} ${allowed ? "moves" : "does not touch"} a ${status} task`, () =>
-        Effect.gen(function*() {
-          const store = yield* TaskStore
-          const task = yield* stored()
-          for (const step of path) yield* commit(task.uuid, step)
-          const before = Option.getOrThrow(yield* store.get(task.uuid))
-          assert.strictEqual(before.status, status)
-          const outcome = yield* commit(task.uuid, tag)
-          const after = Option.getOrThrow(yield* store.get(task.uuid))
-          if (allowed) {
-            assert.strictEqual(outcome._tag, "Applied")
-            assert.strictEqual(after.revision, before.revision + 1)
-            assert.strictEqual(after.completedAt !== null, isTerminal(after.status))
-            assert.strictEqual(after.pendingToolCalls !== null, after.status === "interrupted")
-            return
-          }
-          assert.strictEqual(outcome._tag, isTerminal(before.status) ? "Superseded" : "NoEffect")
-          assert.deepStrictEqual(after, before)
-        }))
-    }
-  }
-
-  it.effect("writes events of many tasks at once as each alone", () =>
-    Effect.gen(function*() {
-      const store = yield* TaskStore
-      const cases = Object.values(pathTo).flatMap((path) =>
-        tags.map((tag, index) => ({ path, tag, callbackUrl: index % 2 === 0 ? null : "https://client.example/" }))
-      )
-      const prepare = Effect.forEach(
-        cases,
-        Effect.fnUntraced(function*({ callbackUrl, path, tag }) {
-          const task = yield* stored({ callbackUrl })
-          for (const step of path) yield* commit(task.uuid, step)
-          return { task, tag }
-        })
-      )
-      const write = Effect.fnUntraced(function*({ tag, task }: Effect.Success<typeof prepare>[number]) {
-        const { _tag } = yield* commit(task.uuid, tag, { runId: task.runId, coreEventId: "e" })
-        const { error, pendingToolCalls, revision, status, turn } = Option.getOrThrow(yield* store.get(task.uuid))
-        const events = yield* store.eventsAfter(task.uuid, -1, 10)
-        return { tag, _tag, error, pendingToolCalls, revision, status, turn, events: events.map(({ type }) => type) }
-      })
-      const alone = yield* Effect.forEach(yield* prepare, write)
-      const together = yield* Effect.forEach(yield* prepare, write, { concurrency: "unbounded" })
-      assert.deepStrictEqual(together, alone)
-    }))
-
-  it.effect("ignores events of an older run and repeated events", () =>
-    Effect.gen(function*() {
-      const task = yield* stored()
-      const fence = (coreEventId: string, runId = task.runId) => ({ runId, coreEventId })
-      const other = yield* newRunId
-      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e0", other)))._tag, "Superseded")
-      assert.strictEqual((yield* commit(task.uuid, "Accepted", fence("e1")))._tag, "Applied")
-      assert.strictEqual((yield* commit(task.uuid, "Accepted", fence("e1")))._tag, "NoEffect")
-      assert.strictEqual((yield* commit(task.uuid, "Accepted", fence("e2")))._tag, "NoEffect")
-      assert.strictEqual((yield* commit(task.uuid, "Progressed", fence("e1")))._tag, "NoEffect")
-      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e3")))._tag, "Applied")
-      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e3")))._tag, "NoEffect")
-      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e4")))._tag, "Superseded")
-      assert.strictEqual((yield* commit(TaskId.make(yield* uuid), "Completed", fence("e5")))._tag, "Unknown")
-    }))
-
-  it.effect("keeps the newest partial turn, and the last one when the task ends without a turn", () =>
-    Effect.gen(function*() {
-      const store = yield* TaskStore
-      const { uuid } = yield* stored()
-      const turnOf = Effect.map(store.get(uuid), (found) => Option.getOrThrow(found).turn)
-      for (const text of ["one", "two", "three"]) {
-        const event = TaskEvent.cases.Progressed.make({ turn: fromValue([text]) })
-        yield* store.commit(uuid, event, yield* now)
-        assert.strictEqual(yield* turnOf, fromValue([text]))
-      }
-      yield* commit(uuid, "TimeLimitExceeded")
-      assert.strictEqual(yield* turnOf, fromValue(["three"]))
     }))
 
   it.effect("starts the acceptance clock of a pending run once, at its first attempt", () =>
@@ -205,50 +124,6 @@ export const contract = (it: StoreTests) => {
       assert.deepInclude(again, { lastEventAt: since, redispatches: 2 })
       yield* commit(silent!.uuid, "Progressed")
       assert.deepInclude(yield* headOf(silent!), { lastEventAt: yield* now, redispatches: null, revision: 2 })
-    }))
-
-  it.effect("records the acceptance of a run together with its first event, as a change of its own", () =>
-    Effect.gen(function*() {
-      const store = yield* TaskStore
-      const historyOf = Effect.fnUntraced(function*(id: TaskId) {
-        const events = yield* store.eventsAfter(id, -1, 10)
-        return events.map(({ revision, status, type }) => `${revision} ${type} ${status}`)
-      })
-      const tasks = yield* Effect.replicateEffect(stored(), 3)
-      const fenceOf = ({ runId }: (typeof tasks)[number]) => ({ runId, coreEventId: "e1", recordsAcceptance: true })
-      const first = tasks[0]!
-      yield* commit(tasks[1]!.uuid, "Accepted")
-      const outcomes = yield* Effect.forEach(
-        tasks,
-        (task) => commit(task.uuid, "Completed", fenceOf(task)),
-        { concurrency: "unbounded" }
-      )
-      const recorded = outcomes.map((outcome) => outcome._tag === "Applied" ? outcome.recordedAcceptance : outcome._tag)
-      assert.deepStrictEqual(recorded, [true, false, true])
-      for (const { uuid } of tasks) {
-        assert.deepStrictEqual(yield* historyOf(uuid), [
-          "0 Created pending",
-          "1 Accepted processing",
-          "2 Completed completed"
-        ])
-      }
-      assert.strictEqual((yield* commit(first.uuid, "Completed", fenceOf(first)))._tag, "NoEffect")
-      const superseded = yield* stored()
-      const other = { ...fenceOf(superseded), runId: yield* newRunId }
-      assert.strictEqual((yield* commit(superseded.uuid, "Completed", other))._tag, "Superseded")
-      assert.deepStrictEqual(yield* historyOf(superseded.uuid), ["0 Created pending"])
-    }))
-
-  it.effect("applies exactly one of racing events", () =>
-    Effect.gen(function*() {
-      const task = yield* stored()
-      const racers: ReadonlyArray<TaskEventTag> = ["Completed", "Failed", "TimeLimitExceeded", "Withdrawn"]
-      const outcomes = yield* Effect.forEach(
-        [...racers, ...racers],
-        (tag) => commit(task.uuid, tag),
-        { concurrency: "unbounded" }
-      )
-      assert.strictEqual(outcomes.filter(({ _tag }) => _tag === "Applied").length, 1)
     }))
 
   const key = { value: "key-1", fingerprint: "print-1" }

@@ -65,6 +65,17 @@ export const runHere = (args: ReadonlyArray<string>, env: Environment = {}): Pro
   return ended
 }
 
+/** Commands with an environment: how each ends, and the JSON of one that has to succeed. */
+export const commandsIn = (env: Environment) => {
+  const run = (...args: ReadonlyArray<string>) => runHere(args, env)
+  const json = async (...args: ReadonlyArray<string>) => {
+    const { code, err, out } = await run(...args, "--json")
+    if (code !== 0) throw new Error(`${args.join(" ")}: ${code} ${err}`)
+    return JSON.parse(out)
+  }
+  return { run, json }
+}
+
 /** The result of one check of `doctor`, as in "FAIL connect ECONNREFUSED". */
 export const diagnose = async (env: Environment, check: string) => {
   const { out } = await runHere(["doctor", "--json"], env)

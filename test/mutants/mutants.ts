@@ -102,19 +102,19 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "events of an earlier run count",
       "WHEN t.run_id <> p_run_id[n] THEN 'Superseded'",
       "WHEN false THEN 'Superseded'",
-      store("older run")
+      store("follows the table")
     ],
     [
       "any event moves any task",
       "<> ALL ('{${transitions.join()}}') THEN 'NoEffect'",
       "= ANY ('{}'::text[]) THEN 'NoEffect'",
-      store("does not touch")
+      store("follows the table")
     ],
     [
       "an event of the core counts twice",
       "      WHEN was_recorded THEN 'NoEffect'\n",
       "",
-      store("repeated events")
+      store("follows the table")
     ],
     [
       "a revocation of a user spares a task whose token has no iat",
@@ -126,13 +126,13 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a revoked token is not looked up when an event is written",
       "SELECT true FROM token_revocations r WHERE r.token_id = t.token_id LIMIT 1",
       "SELECT true FROM token_revocations r WHERE r.token_id = t.token_id AND false LIMIT 1",
-      store("whose token is revoked")
+      store("follows the table")
     ],
     [
       "a later partial turn does not replace an earlier one",
       "ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn;",
       "ON CONFLICT (task_uuid) DO NOTHING;",
-      store("newest partial turn")
+      store("follows the table")
     ],
     [
       "the user's token is kept after the end",
@@ -361,13 +361,13 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
       "a core without room gets more runs than it has taken",
       "if (!isFitting) return undefined",
       "",
-      slow("Queue.test.ts", "of 4 is kept at 4")
+      unit("services/queue/CoreBusy.test.ts")
     ],
     [
       "Retry-After of the core does not count",
       "longestPause), asked(retryAfter))",
       "longestPause), Duration.zero)",
-      slow("Queue.test.ts", "before its Retry-After")
+      unit("services/queue/CoreBusy.test.ts")
     ],
     [
       "a core without room is probed each second",

@@ -3,12 +3,10 @@
  * beside this file are installed into a temporary folder.
  */
 import assert from "node:assert/strict"
-import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
-import * as os from "node:os"
 import * as path from "node:path"
-import { mint, Service } from "../kit/Service.ts"
-import { startPostgres } from "../kit/standalone.ts"
+import { Consumers } from "../kit/consumers.ts"
+import { mint } from "../kit/Service.ts"
 import type { Found } from "./apps/found.ts"
 
 const found: Found = { text: "42", object: { answer: "42" }, called: `call_weather answered "clear in call weather"` }
@@ -26,36 +24,16 @@ const programs: Readonly<
   langchain: { tasks: 3 }
 }
 
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-sdks-"))
-const database = await startPostgres()
-const service = await Service.start({
-  DATABASE_URL: database.url,
-  DATA_DIR: path.join(folder, "data"),
-  CORE_URL: "",
-  ASSISTANT_BACKEND_URL: ""
-})
-try {
-  fs.cpSync(path.join(import.meta.dirname, "apps"), folder, { recursive: true })
-  fs.copyFileSync(path.join(import.meta.dirname, "package.json"), path.join(folder, "package.json"))
-  const install = ["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
-  execFileSync("npm", install, { cwd: folder, stdio: "inherit" })
+await Consumers.run({}, async (all) => {
+  fs.cpSync(path.join(import.meta.dirname, "apps"), all.folder, { recursive: true })
+  all.install(path.join(import.meta.dirname, "package.json"))
   for (const [name, { hasFile = false, more = {}, tasks }] of Object.entries(programs)) {
     const began = performance.now()
-    const output = execFileSync(process.execPath, [`${name}.ts`], {
-      cwd: folder,
-      encoding: "utf8",
-      timeout: 60_000,
-      env: { ...process.env, SERVICE_URL: service.url, TOKEN: await mint(name) }
-    })
-    const { file: described, ...printed } = JSON.parse(output)
+    const { file: described, ...printed } = await all.use(name, `${name}.ts`)
     assert.deepEqual(printed, { ...found, ...more }, name)
     if (hasFile) assert.match(described, file, name)
-    const { body } = await service.call("GET", "/api/tasks", await mint(name))
+    const { body } = await all.service.call("GET", "/api/tasks", await mint(name))
     assert.deepEqual(body.data.map(({ status }: { status: string }) => status), Array(tasks).fill("completed"), name)
     console.log(`${name.padEnd(11)} ${((performance.now() - began) / 1000).toFixed(1)} s`)
   }
-} finally {
-  await service.stop()
-  await database.stop()
-  fs.rmSync(folder, { recursive: true, force: true })
-}
+})

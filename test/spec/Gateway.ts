@@ -101,6 +101,7 @@ export class Gateway {
     return {
       status: response.status,
       headers: response.headers,
+      text,
       body: /^[{[]/.test(text) ? JSON.parse(text) : text
     }
   }

@@ -37,7 +37,7 @@ describe("RpcPost", () => {
       const response = HttpServerResponse.toWeb(yield* handle(requestOf(1), { has: () => true, name: "token-1" }))
       assert.strictEqual(response.status, 200)
       assert.strictEqual(yield* Effect.promise(() => response.text()), "")
-    }), 5_000)
+    }))
 
   it.effect(
     "sends an empty line every 15 s, also before the first result, so that no proxy ends the response",
@@ -67,8 +67,7 @@ describe("RpcPost", () => {
           yield* line === "\n" ? TestClock.adjust(Duration.seconds(15)) : send(line)
           assert.strictEqual(yield* Effect.promise(() => read), line)
         }
-      }),
-    5_000
+      })
   )
 
   it.effect("ends the calls of a client that disconnects without reading their results", () =>
@@ -91,5 +90,5 @@ describe("RpcPost", () => {
       }, new RpcMemory())
       yield* Effect.scoped(handle(requestOf(40), { has: () => true, name: "token-1" }))
       yield* Fiber.awaitAll(calls)
-    }), 5_000)
+    }))
 })

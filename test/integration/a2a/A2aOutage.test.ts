@@ -20,11 +20,7 @@ it("ends with an error that says so", async () => {
   await core.run(id)
   const response = await fetch(`${service.url}/a2a`, {
     method: "POST",
-    headers: {
-      authorization: `Bearer ${await mint("ann")}`,
-      "content-type": "application/json",
-      "a2a-version": "1.0"
-    },
+    headers: { authorization: `Bearer ${await mint("ann")}`, "content-type": "application/json", "a2a-version": "1.0" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 8, method: "SubscribeToTask", params: { id } })
   })
   await proxy.refuse()

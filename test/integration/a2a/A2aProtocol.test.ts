@@ -455,13 +455,9 @@ describe("3.6 versions", () => {
     for (const version of ["2.0", "0.2", "1", "x"]) {
       assert.deepStrictEqual(await refusal(get(version)), [-32009, "VERSION_NOT_SUPPORTED"])
     }
-    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "GetTask", params: { id: task.id } })
-    const queried = await fetch(`${service.url}/a2a?A2A-Version=1.0`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${await mint("versions")}`, "content-type": "application/json" },
-      body
-    })
-    assert.strictEqual((await queried.json() as { result: { id: string } }).result.id, task.id)
+    const message = { jsonrpc: "2.0", id: 1, method: "GetTask", params: { id: task.id } }
+    const { body } = await service.call("POST", "/a2a?A2A-Version=1.0", await mint("versions"), message)
+    assert.strictEqual(body.result.id, task.id)
   })
 })
 

@@ -1,6 +1,6 @@
 /** The page at /console as the service serves it: headers, configuration, assets, and who may log in. */
 import type { Browser } from "playwright-core"
-import { assert, describe, it, onTestFinished } from "vitest"
+import { assert, describe, expect, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../../kit/Browser.ts"
 import { ConsolePage } from "../../kit/console/ConsolePage.ts"
 import { freePort, mint, Service } from "../../kit/Service.ts"
@@ -249,7 +249,8 @@ describe("a service with a development key, open to other origins", () => {
     await opened.heading("Inbox")
     await opened.button("Account of alice").click()
     await opened.page.getByRole("radio", { name: "Dark" }).check()
-    assert.strictEqual(await opened.page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "dark")
+    const colors = () => opened.page.evaluate(() => getComputedStyle(document.documentElement).colorScheme)
+    await expect.poll(colors).toBe("dark")
     opened.assertClean()
   })
 })

@@ -1,7 +1,6 @@
 /** Every screen of the console: WCAG 2.2 AA by axe, layout at three widths, and hostile content. */
-import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { hasBrowser, launch } from "../../kit/Browser.ts"
+import { assert, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, useBrowser } from "../../kit/Browser.ts"
 import { overflowOf, settled, violationsOf } from "../../kit/console/access.ts"
 import { ConsolePage } from "../../kit/console/ConsolePage.ts"
 import { createExamples, type ExampleTasks } from "../../kit/console/ExampleTasks.ts"
@@ -57,19 +56,18 @@ const openNodes = ({ page }: ConsolePage) =>
     all.forEach((node) => node instanceof HTMLElement && node.click())
   )
 
+const browser = await useBrowser()
+
 describe.skipIf(!hasBrowser)("every screen", () => {
-  let browser: Browser
   let token: string
   let addresses: ReadonlyArray<string>
   let operatorAddresses: ReadonlyArray<string>
   beforeAll(async () => {
-    browser = await launch()
     token = await mint("marta")
     const examples = await createExamples(service, core, token, `${target.url}/`)
     addresses = addressesOf(examples)
     operatorAddresses = operatorAddressesOf(examples)
   })
-  afterAll(() => browser.close())
 
   it("has no violation of WCAG 2.2 AA in either theme, and no sideways scroll at any width", async () => {
     const opened = await ConsolePage.open(browser, service.url, { reducedMotion: "reduce" })
@@ -107,7 +105,7 @@ describe.skipIf(!hasBrowser)("every screen", () => {
     assert.deepStrictEqual(await violationsOf(opened), [], "shortcuts")
     await opened.page.keyboard.press("Escape")
     await opened.page.locator("dialog").waitFor({ state: "detached" })
-    assert.strictEqual(await opened.page.evaluate(() => document.activeElement?.className), "account-button")
+    await expect.poll(() => opened.page.evaluate(() => document.activeElement?.className)).toBe("account-button")
     await opened.page.keyboard.press("Control+K")
     assert.deepStrictEqual(await violationsOf(opened), [], "palette")
     await opened.page.keyboard.press("Escape")

@@ -1,7 +1,7 @@
 /** Two stories of the night with the keyboard alone: a user answers a question, an operator repeats what one cause let fail. */
-import type { Browser, Page } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { hasBrowser, launch } from "../../kit/Browser.ts"
+import type { Page } from "playwright-core"
+import { assert, describe, expect, it, onTestFinished } from "vitest"
+import { hasBrowser, useBrowser } from "../../kit/Browser.ts"
 import { ConsolePage } from "../../kit/console/ConsolePage.ts"
 import { report } from "../../kit/ScriptedCore.ts"
 import { internalToken, mint } from "../../kit/Service.ts"
@@ -27,13 +27,9 @@ const tabTo = async (page: Page, selector: string, text = "") => {
   assert.fail(`the Tab key does not reach ${selector} ${text}`)
 }
 
-describe.skipIf(!hasBrowser)("with the keyboard alone", () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await launch()
-  })
-  afterAll(() => browser.close())
+const browser = await useBrowser()
 
+describe.skipIf(!hasBrowser)("with the keyboard alone", () => {
   it("a user finds the question that ends first, changes what the model proposes, and approves it", async () => {
     const token = await mint("night")
     const { body: { uuid } } = await service.create(token, "Refund the order 17", {

@@ -1,7 +1,6 @@
 /** User journeys through the console, in a real browser. */
-import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { hasBrowser, launch } from "../../kit/Browser.ts"
+import { assert, describe, expect, it, onTestFinished } from "vitest"
+import { hasBrowser, useBrowser } from "../../kit/Browser.ts"
 import { ConsolePage } from "../../kit/console/ConsolePage.ts"
 import { isFull } from "../../kit/console/full.ts"
 import { report, turnOf } from "../../kit/ScriptedCore.ts"
@@ -12,18 +11,10 @@ import { startSystem } from "../../kit/System.ts"
 
 const { core, runOf, service } = await use(startSystem({ WEBHOOK_ALLOW_PRIVATE: "true" }))
 
-describe.skipIf(!hasBrowser)("the console", () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await launch()
-  })
-  afterAll(() => browser.close())
+const browser = await useBrowser()
 
-  const logIn = async (sub: string) => {
-    const token = await mint(sub)
-    const opened = await use(ConsolePage.logIn(browser, service.url, token), onTestFinished)
-    return { token, opened, page: opened.page }
-  }
+describe.skipIf(!hasBrowser)("the console", () => {
+  const logIn = (sub: string) => ConsolePage.user(browser, service.url, sub)
 
   it("creates a task with a file, shows its progress, sends two answers, and shows the result", async () => {
     const { opened, page, token } = await logIn("creator")
@@ -312,7 +303,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     )
     assert.strictEqual(duration, 1)
     await opened.button("Copy code").click()
-    assert.strictEqual(await page.evaluate(() => navigator.clipboard.readText()), "const six = 2 * 3")
+    await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe("const six = 2 * 3")
     opened.assertClean()
   })
 
@@ -454,7 +445,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByRole("heading", { name: "Keyboard shortcuts" }).waitFor()
     await page.keyboard.press("Escape")
     await page.locator("dialog").waitFor({ state: "detached" })
-    assert.isTrue(await page.evaluate(() => document.activeElement?.hasAttribute("data-row")))
+    await expect.poll(() => page.evaluate(() => document.activeElement?.hasAttribute("data-row"))).toBe(true)
     await page.keyboard.press("/")
     await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute("name"))).toBe("q")
     opened.assertClean()

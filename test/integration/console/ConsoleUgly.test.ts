@@ -1,7 +1,6 @@
 /** The console with what real users write: long words and names, wide tables, schemas with bounds, thousands of rows. */
-import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, launch } from "../../kit/Browser.ts"
+import { assert, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, useBrowser } from "../../kit/Browser.ts"
 import { overflowOf, settled, violationsOf } from "../../kit/console/access.ts"
 import { ConsolePage } from "../../kit/console/ConsolePage.ts"
 import { isFull } from "../../kit/console/full.ts"
@@ -14,19 +13,18 @@ const { core, database, runOf, service } = await use(startSystem())
 
 const widths = [320, 390, 768, 1440]
 
+const browser = await useBrowser()
+
 describe.skipIf(!hasBrowser)("with ugly data", () => {
-  let browser: Browser
   let token: string
   let tasks: UglyTasks
   beforeAll(async () => {
-    browser = await launch()
     token = await mint(longSub)
     tasks = await createUgly(service, core, token)
     for (const statement of fillStatements({ tasks: isFull ? 10_000 : 1000, failures: 300, sub: longSub })) {
       await database.query(statement)
     }
   })
-  afterAll(() => browser.close())
 
   const scrolledTo = ({ page }: ConsolePage) => page.evaluate(() => scrollY)
 

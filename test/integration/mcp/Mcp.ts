@@ -77,6 +77,26 @@ export const clients = [
   ["client 2.4.0, auto", "2026-07-28", connectClient("auto")]
 ] as const
 
+const revision = "2026-07-28"
+export const withTasks = { extensions: { "io.modelcontextprotocol/tasks": {} } }
+
+/** A request of the current revision, from a client with the Tasks extension. */
+export const sendTo = (
+  service: Service,
+  token: string,
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+  capabilities: object = withTasks
+) => {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": revision,
+    "io.modelcontextprotocol/clientCapabilities": capabilities
+  }
+  const name = String(params["name"] ?? params["taskId"])
+  const headers = { "mcp-protocol-version": revision, "mcp-method": method, "mcp-name": name }
+  return service.call("POST", "/mcp", token, { jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } }, headers)
+}
+
 /** Asserts that the text of a result is its structured content. */
 export const checked = ({ content, structuredContent, ...rest }: Called) => {
   assert.deepStrictEqual(JSON.parse(content[0].text), structuredContent)

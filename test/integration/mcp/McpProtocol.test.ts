@@ -170,15 +170,8 @@ describe("a request", () => {
 
   it("gets its id back digit by digit", async () => {
     for (const id of ["9007199254740993", "-1", "1.0", "1e3", "\"\\u0061\"", "\"\""]) {
-      const response = await fetch(`${service.url}/mcp`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-        body: `{"jsonrpc":"2.0","id":${id},"method":"ping"}`
-      })
-      assert.strictEqual(
-        await response.text(),
-        `{"jsonrpc":"2.0","id":${id === "\"\\u0061\"" ? "\"a\"" : id},"result":{}}`
-      )
+      const { text } = await service.call("POST", "/mcp", token, `{"jsonrpc":"2.0","id":${id},"method":"ping"}`)
+      assert.strictEqual(text, `{"jsonrpc":"2.0","id":${id === "\"\\u0061\"" ? "\"a\"" : id},"result":{}}`)
     }
   })
 

@@ -4,31 +4,13 @@ import { complete, report } from "../../kit/ScriptedCore.ts"
 import { mint } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
+import { sendTo } from "./Mcp.ts"
 
 const system = await use(startSystem({ CORE_RUNS: "1" }))
 const { database, service } = system
 
-const current = "2026-07-28"
-
-const call = async (token: string, method: string, params: Record<string, unknown>) => {
-  const { body } = await service.call("POST", "/mcp", token, {
-    jsonrpc: "2.0",
-    id: 1,
-    method,
-    params: {
-      ...params,
-      _meta: {
-        "io.modelcontextprotocol/protocolVersion": current,
-        "io.modelcontextprotocol/clientCapabilities": { extensions: { "io.modelcontextprotocol/tasks": {} } }
-      }
-    }
-  }, {
-    "mcp-protocol-version": current,
-    "mcp-method": method,
-    "mcp-name": String(params["name"] ?? params["taskId"])
-  })
-  return body
-}
+const call = async (token: string, method: string, params: Record<string, unknown>) =>
+  (await sendTo(service, token, method, params)).body
 
 describe("a task in the queue", () => {
   it("is working, with its place as the message", async () => {

@@ -4,32 +4,16 @@ import { complete, interrupt, report, turnOf } from "../../kit/ScriptedCore.ts"
 import { eventually, mint } from "../../kit/Service.ts"
 import { expectQuiet, use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
+import { sendTo, withTasks } from "./Mcp.ts"
 
 const { core, database, service } = await use(startSystem())
 expectQuiet(service)
 
-const current = "2026-07-28"
-const extension = "io.modelcontextprotocol/tasks"
-const tasks = { extensions: { [extension]: {} } }
+const tasks = withTasks
 const withForms = { ...tasks, elicitation: {} }
 
-const send = (token: string, method: string, params: Record<string, unknown>, clientCapabilities: object = withForms) =>
-  service.call("POST", "/mcp", token, {
-    jsonrpc: "2.0",
-    id: 1,
-    method,
-    params: {
-      ...params,
-      _meta: {
-        "io.modelcontextprotocol/protocolVersion": current,
-        "io.modelcontextprotocol/clientCapabilities": clientCapabilities
-      }
-    }
-  }, {
-    "mcp-protocol-version": current,
-    "mcp-method": method,
-    "mcp-name": String(params["name"] ?? params["taskId"])
-  })
+const send = (token: string, method: string, params: Record<string, unknown>, capabilities: object = withForms) =>
+  sendTo(service, token, method, params, capabilities)
 
 const start = async (sub: string, args: object = {}) => {
   const token = await mint(sub)

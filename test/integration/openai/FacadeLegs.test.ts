@@ -1,20 +1,13 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { Timestamp } from "../../../src/domain/Timestamp.ts"
 import * as Kept from "../../../src/http/openai/Kept.ts"
 import * as Response from "../../../src/http/openai/Response.ts"
 import { FacadeLegs } from "../../../src/services/facades/FacadeLegs.ts"
 import * as FacadeLegsSql from "../../../src/services/facades/FacadeLegsSql.ts"
-import { Changes } from "../../../src/services/signals/Changes.ts"
 import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
-import * as TaskStoreSql from "../../../src/services/store/tasks/TaskStoreSql.ts"
-import * as Database from "../../kit/Database.ts"
 import { commit, stored } from "../../kit/StoredTasks.ts"
-
-const layerStores = Layer.merge(TaskStoreSql.layer, FacadeLegsSql.layer).pipe(
-  Layer.provide([Database.layer, Changes.layer])
-)
+import { layerSql } from "../../kit/StoreLayers.ts"
 
 const kept = Kept.encode({
   model: "m",
@@ -29,7 +22,7 @@ const kept = Kept.encode({
 })
 const createdAt = Timestamp.make(1_764_000_000_000_001)
 
-layer(Layer.mergeAll(layerStores, SecureRandom.layerWebCrypto))("the store of legs", (it) => {
+layer(Layer.provideMerge(FacadeLegsSql.layer, layerSql))("the store of legs", (it) => {
   it.effect("finds the latest leg up to a number, and counts the legs of the task", () =>
     Effect.gen(function*() {
       const legs = yield* FacadeLegs

@@ -12,19 +12,9 @@ const system = await use(startSystem({ FACADE_MODELS: "gpt-5=1" }))
 const { runOf, service } = system
 const { away, ended, remove, rerun, storedBytes } = referring(system)
 
-const send = async (path: string, token: string, body: string) => {
-  const response = await fetch(service.url + path, {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-    body
-  })
-  return { status: response.status, text: await response.text() }
-}
+const send = (path: string, token: string, body: string) => service.call("POST", path, token, body)
 
-const read = async (token: string, path: string) => {
-  const response = await fetch(service.url + path, { headers: { authorization: `Bearer ${token}` } })
-  return response.text()
-}
+const read = async (token: string, path: string) => (await service.call("GET", path, token)).text
 
 describe("JSON of the façade", () => {
   it("ends no line of a stream by the white space or the texts of a client", async () => {

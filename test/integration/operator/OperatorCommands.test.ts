@@ -1,6 +1,6 @@
 /** The commands of operators: their output and exit codes. */
 import { assert, describe, it, onTestFinished } from "vitest"
-import { runHere } from "../../kit/runToEnd.ts"
+import { commandsIn, runHere } from "../../kit/runToEnd.ts"
 import { freePort, internalToken, jwtSecret, Service } from "../../kit/Service.ts"
 import { use, useDirectory } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
@@ -16,13 +16,7 @@ const environment = {
   TASK_SERVICE_URL: service.url
 }
 
-const run = (...args: ReadonlyArray<string>) => runHere(args, environment)
-
-const json = async (...args: ReadonlyArray<string>) => {
-  const { code, err, out } = await run(...args, "--json")
-  assert.strictEqual(code, 0, err)
-  return JSON.parse(out)
-}
+const { json, run } = commandsIn(environment)
 
 describe("the commands of operators", () => {
   it("show tasks, failures, clocks, webhooks and revocations", async () => {

@@ -1,7 +1,6 @@
 /** The searches of operators on Postgres. */
 import { assert, layer, type Vitest } from "@effect/vitest"
 import { Duration, Effect, Layer, Option, Schema } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
 import { fromValue, OpaqueJson } from "../../../src/domain/json/OpaqueJson.ts"
 import { Revocation } from "../../../src/domain/Revocation.ts"
@@ -18,19 +17,13 @@ import {
 } from "../../../src/services/operator/OperatorStore.ts"
 import * as OperatorStoreSql from "../../../src/services/operator/OperatorStoreSql.ts"
 import { allDeliveries, allTasks } from "../../../src/services/operator/Selection.ts"
-import { Changes } from "../../../src/services/signals/Changes.ts"
 import { RevocationRepository } from "../../../src/services/store/revocations/RevocationRepository.ts"
-import * as RevocationRepositorySql from "../../../src/services/store/revocations/RevocationRepositorySql.ts"
 import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
-import * as TaskStoreSql from "../../../src/services/store/tasks/TaskStoreSql.ts"
-import * as Database from "../../kit/Database.ts"
 import { commit, stored } from "../../kit/StoredTasks.ts"
 import { called, claim, record } from "../../kit/StoredWebhooks.ts"
+import { layerSql } from "../../kit/StoreLayers.ts"
 
-const layerStores = Layer.mergeAll(TaskStoreSql.layer, RevocationRepositorySql.layer, OperatorStoreSql.layer).pipe(
-  Layer.provide([Database.layer, Changes.layer]),
-  Layer.merge(SecureRandom.layerWebCrypto)
-)
+const layerStores = Layer.provideMerge(OperatorStoreSql.layer, layerSql)
 
 type StoreTests = Vitest.MethodsNonLive<Layer.Success<typeof layerStores>>
 

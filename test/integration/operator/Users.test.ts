@@ -132,9 +132,8 @@ describe("the export of a user", () => {
     assert.strictEqual(lines.find(({ type }) => type === "schedule").task.input[0].text, "scheduled")
     assert.notInclude(text, secret)
     assert.notMatch(text, /user_token|v2\.[0-9a-f]{8}\./)
-    const closed = await fetch(`${service.url}/internal/operator${userPath(sub, "/export")}`, {
-      headers: { authorization: `Bearer ${settings.OPERATOR_READ_TOKENS}` }
-    })
+    const path = `/internal/operator${userPath(sub, "/export")}`
+    const closed = await service.call("GET", path, settings.OPERATOR_READ_TOKENS)
     assert.strictEqual(closed.status, 403)
     const [line] = (await get("/audit?action=export")).body.data
     assert.deepStrictEqual([line.sub, line.outcome], [sub, "done"])

@@ -5,11 +5,12 @@ import { RpcClient } from "effect/rpc"
 import { assert, describe, it } from "vitest"
 import { ConflictError, ValidationError } from "../../../src/http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../../src/http/client/promise/TaskServiceClient.ts"
-import { layerHttp, make } from "../../../src/http/client/RpcClient.ts"
+import { make } from "../../../src/http/client/RpcClient.ts"
 import { Conflict, NotFound } from "../../../src/http/contract/Errors.ts"
 import { scheduleOf, ScheduleService, SchedulesRpc } from "../../../src/http/schedules/SchedulesClient.ts"
-import { runHere } from "../../kit/runToEnd.ts"
-import { internalToken, mint } from "../../kit/Service.ts"
+import { callRpc, runRpc } from "../../kit/callRpc.ts"
+import { commandsIn, runHere } from "../../kit/runToEnd.ts"
+import { mint } from "../../kit/Service.ts"
 import { use, useDirectory } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
 
@@ -83,23 +84,15 @@ describe("the Effect client", () => {
       const missing = yield* Effect.flip(client["Schedules.get"]({ sub, id: "none" }))
       assert.strictEqual(missing._tag, "ScheduleNotFound")
     })
-    const layer = Layer.provide(
-      layerHttp({ url: service.url, token: Redacted.make(internalToken) }),
-      FetchHttpClient.layer
-    )
-    await Effect.runPromise(Effect.scoped(Effect.provide(program, layer)))
+    await runRpc(service, program)
   })
 })
 
 describe("the group schedules", () => {
   it("has a command for every operation", async () => {
-    const environment = { TASK_SERVICE_URL: service.url, TASK_SERVICE_TOKEN: await mint("cli") }
-    const run = (...args: ReadonlyArray<string>) => runHere(["schedules", ...args], environment)
-    const json = async (...args: ReadonlyArray<string>) => {
-      const { code, err, out } = await run(...args, "--json")
-      assert.strictEqual(code, 0, err)
-      return JSON.parse(out)
-    }
+    const all = commandsIn({ TASK_SERVICE_URL: service.url, TASK_SERVICE_TOKEN: await mint("cli") })
+    const run = (...args: ReadonlyArray<string>) => all.run("schedules", ...args)
+    const json = (...args: ReadonlyArray<string>) => all.json("schedules", ...args)
     const { id } = await json("create", "--cron", "0 9 * * MON-FRI", "--timezone", "Europe/Berlin", "Good", "morning")
     const shown = await run("get", id)
     assert.match(shown.out, /State {2,}active[^]*Rhythm {2,}0 9 \* \* MON-FRI Europe\/Berlin/)
@@ -119,16 +112,7 @@ describe("the group schedules", () => {
 })
 
 describe("Schedules by RPC", () => {
-  const call = async (tag: string, payload: object) => {
-    const response = await fetch(`${service.url}/rpc`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/ndjson" },
-      body: `${JSON.stringify({ _tag: "Request", id: "1", tag, payload, headers: [] })}\n`
-    })
-    const line = (await response.text()).split("\n").find((text) => text.includes(`"Exit"`)) ?? "{}"
-    const { exit } = JSON.parse(line)
-    return exit._tag === "Success" ? exit.value : exit.cause[0].error
-  }
+  const call = (tag: string, payload: object) => callRpc(service, tag, payload)
 
   it("select tasks, and are a field of them", async () => {
     const sub = "linked-by-rpc"
@@ -149,11 +133,7 @@ describe("Schedules by RPC", () => {
       const read = yield* client["Tasks.get"]({ sub, uuid, include: ["schedule"] })
       assert.strictEqual(Option.getOrThrow(scheduleOf(read))?.id, id)
     })
-    const layer = Layer.provide(
-      layerHttp({ url: service.url, token: Redacted.make(internalToken) }),
-      FetchHttpClient.layer
-    )
-    await Effect.runPromise(Effect.scoped(Effect.provide(program, layer)))
+    await runRpc(service, program)
   })
 
   it("has the rules of REST, on behalf of a user", async () => {

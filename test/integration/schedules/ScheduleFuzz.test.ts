@@ -1,39 +1,22 @@
-/** Bodies of schedules: valid ones of random fields, and ones that break a single rule. `FUZZ_SEED` chooses others, as each night does. */
+/** Bodies of schedules: valid ones of random fields, and ones that break a single rule, with each value that breaks it. */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "vitest"
+import { casesOr, type Fields, invalid, noInteger, noMoment, noText, seed, some } from "../../kit/fuzz/Values.ts"
 import { mint } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
 import { Dice } from "../../simulation/Dice.ts"
 
-const seed = Number(process.env["FUZZ_SEED"] ?? 1)
-const cases = Number(process.env["FUZZ_CASES"] ?? 120)
+const cases = casesOr(120)
 const { service } = await use(startSystem({ TOKEN_URL: "http://127.0.0.1:9" }))
 
 const later = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
 const soon = later(30)
 const text = { type: "text", text: "x" }
-
-const noText = [1, true, {}, [], "a\0b", "\ud800"]
-const noInteger = [1.5, "1", true, {}, [], 1e300]
-const noMoment = [
-  0,
-  "tomorrow",
-  "2030-01-01",
-  "2030-01-01T00:00:00",
-  "2030-13-01T00:00:00Z",
-  "1969-12-31T23:59:59Z",
-  "",
-  {}
-]
-
-interface Field {
-  readonly valid: ReadonlyArray<unknown>
-  readonly invalid: ReadonlyArray<unknown>
-}
+const moments = [0, {}, ...noMoment]
 
 /** Those of a definition, apart from its moments. */
-const common: Readonly<Record<string, Field>> = {
+const common: Fields = {
   name: { valid: ["n", "ü".repeat(100), "\u202e👩‍👧", null], invalid: [...noText, "", "n".repeat(101)] },
   spread: { valid: [0, 3600, null], invalid: [...noInteger, -1, 3601] },
   overlap: { valid: ["skip", "queue", "allow", null], invalid: ["stop", "", 1, {}] },
@@ -42,45 +25,21 @@ const common: Readonly<Record<string, Field>> = {
   unknown: { valid: [1, null, { deep: [{}] }], invalid: [] }
 }
 
+const wrongCrons =
+  "|0 9 * *|0 0 9 * * *|@daily|0 0 L * *|0 0 15W * *|0 0 * * MON#1|0 0 30 2 *|60 * * * *|*/0 * * * *|5-1 * * * *"
+  + "|a b c d e|1,,2 * * * *|* * * * *\n* * * * *"
 const crons = {
-  valid: [
-    "* * * * *",
-    "0 9 * * MON-FRI",
-    " 5,10-20/3  */2 1,31 jan-MAR,12 fri-sun ",
-    "0 0 29 2 *",
-    "59 23 31 12 7",
-    "0 0 31 2 1"
-  ],
-  invalid: [
-    "",
-    "0 9 * *",
-    "0 0 9 * * *",
-    "@daily",
-    "0 0 L * *",
-    "0 0 15W * *",
-    "0 0 * * MON#1",
-    "0 0 30 2 *",
-    "60 * * * *",
-    "*/0 * * * *",
-    "5-1 * * * *",
-    "a b c d e",
-    "1,,2 * * * *",
-    `${"1,".repeat(200)}1 * * * *`,
-    "* * * * *\n* * * * *",
-    ...noText
-  ]
+  valid: "* * * * *|0 9 * * MON-FRI| 5,10-20/3  */2 1,31 jan-MAR,12 fri-sun |0 0 29 2 *|59 23 31 12 7|0 0 31 2 1".split(
+    "|"
+  ),
+  invalid: [...wrongCrons.split("|"), `${"1,".repeat(200)}1 * * * *`, ...noText]
 }
 const zones = {
   valid: ["UTC", "Europe/Berlin", "Asia/Kolkata", "US/Eastern", "europe/berlin", null],
   invalid: ["+02:00", "UTC+1", "Mars/Base", "", "x".repeat(5000), ...noText]
 }
 
-interface Shape {
-  readonly base: Readonly<Record<string, unknown>>
-  readonly fields: Readonly<Record<string, Field>>
-}
-
-const shapes: ReadonlyArray<Shape> = [
+const shapes: ReadonlyArray<{ readonly base: object; readonly fields: Fields }> = [
   {
     base: { type: "cron", cron: "0 9 * * *" },
     fields: {
@@ -88,8 +47,8 @@ const shapes: ReadonlyArray<Shape> = [
       type: { valid: ["cron"], invalid: ["daily", "", null, 1] },
       cron: crons,
       timezone: zones,
-      starts_at: { valid: [soon, "2020-01-01t00:00:00.123456789+14:00", null], invalid: noMoment },
-      ends_at: { valid: [later(4000), null], invalid: [...noMoment, later(-1)] },
+      starts_at: { valid: [soon, "2020-01-01t00:00:00.123456789+14:00", null], invalid: moments },
+      ends_at: { valid: [later(4000), null], invalid: [...moments, later(-1)] },
       run_at: { valid: [null], invalid: [soon] },
       delay: { valid: [null], invalid: [60] }
     }
@@ -100,12 +59,12 @@ const shapes: ReadonlyArray<Shape> = [
       ...common,
       delay: { valid: [1_000_000, 31_536_000], invalid: [...noInteger, 0, 31_536_001] },
       cron: { valid: [null], invalid: ["0 9 * * *"] },
-      run_at: { valid: [null], invalid: [...noMoment, later(-1), later(400), soon] }
+      run_at: { valid: [null], invalid: [...moments, later(-1), later(400), soon] }
     }
   }
 ]
 
-const taskFields: Readonly<Record<string, Field>> = {
+const taskFields: Fields = {
   assistant_id: { valid: [1, Number.MAX_SAFE_INTEGER], invalid: [...noInteger, 0, null] },
   input: { valid: [[text], [text, text]], invalid: [[], null, "x", {}] },
   max_execution_time: { valid: [1, 86_400, null], invalid: [...noInteger, 0, 86_401] },
@@ -115,39 +74,32 @@ const taskFields: Readonly<Record<string, Field>> = {
   metadata: { valid: [{ a: "b" }, null], invalid: [{ a: 1 }, [], { "": "x".repeat(513) }] }
 }
 
-/** Sets some fields to valid values. */
-const some = (dice: Dice, fields: Shape["fields"]) =>
-  Object.fromEntries(
-    Object.entries(fields).flatMap(([name, { valid }]) => dice.chance(0.4) ? [[name, dice.pick(valid)]] : [])
-  )
-
-const bodyOf = (dice: Dice) => {
-  const shape = dice.pick(shapes)
+const bodyOf = (dice: Dice, { base, fields } = dice.pick(shapes)) => {
   const task = { assistant_id: 1, input: [text], ...some(dice, taskFields) }
-  return { shape, body: { ...shape.base, ...some(dice, shape.fields), task } as Record<string, unknown> }
+  return { ...base, ...some(dice, fields), task }
 }
 
-const breakable = (fields: Shape["fields"]) => Object.entries(fields).filter(([, { invalid }]) => invalid.length > 0)
-
-/** A body that breaks one rule, and the field of the error. */
-const brokenOf = (dice: Dice) => {
-  const { body, shape } = bodyOf(dice)
-  if (dice.chance(0.3)) {
-    const [name, { invalid }] = dice.pick(breakable(taskFields))
-    return {
-      body: { ...body, task: { ...body["task"] as object, [name]: dice.pick(invalid) } },
-      field: `task.${name}`
+/** Every value that breaks a rule, as the body of a schedule and the field of the error. */
+const rules = shapes.flatMap((shape) => [
+  ...invalid(shape.fields).map(([field, value]) => ({
+    field,
+    bodyOf: (dice: Dice): object => ({ ...bodyOf(dice, shape), [field]: value })
+  })),
+  ...invalid(taskFields).map(([name, value]) => ({
+    field: `task.${name}`,
+    bodyOf: (dice: Dice): object => {
+      const { task, ...rest } = bodyOf(dice, shape)
+      return { ...rest, task: { ...task, [name]: value } }
     }
-  }
-  const [name, { invalid }] = dice.pick(breakable(shape.fields))
-  return { body: { ...body, [name]: dice.pick(invalid) }, field: name }
-}
+  }))
+])
+
+const exclusive: ReadonlySet<string> = new Set(["run_at", "delay", "starts_at", "ends_at"])
 
 /** Either or both of two fields that exclude each other may be named. */
 const names = (errors: object, field: string) =>
   Object.keys(errors).some((name) =>
-    name === field || name.startsWith(`${field}.`) || (["run_at", "delay", "starts_at", "ends_at"].includes(field)
-      && ["run_at", "delay", "starts_at", "ends_at"].includes(name))
+    name === field || name.startsWith(`${field}.`) || (exclusive.has(field) && exclusive.has(name))
   )
 
 describe(`bodies of schedules with FUZZ_SEED=${seed}`, () => {
@@ -157,23 +109,22 @@ describe(`bodies of schedules with FUZZ_SEED=${seed}`, () => {
     const token = await mint(`fuzz-${randomUUID()}`)
     const call = (method: string, path: string, body: unknown) =>
       service.call(method, `/api/schedules${path}`, token, body)
-    for (let index = 0; index < cases && problems.length < 5; index++) {
+    for (let index = 0; index < Math.max(cases, rules.length) && problems.length < 5; index++) {
       const isPut = dice.chance(0.3)
       const send = (body: object) => isPut ? call("PUT", "/by-key/fuzz", body) : call("POST", "", body)
-      const { body } = bodyOf(dice)
+      const body = bodyOf(dice)
       const made = await send(body)
       if (made.status !== 201) {
         problems.push(`${made.status} for ${JSON.stringify(body)}: ${JSON.stringify(made.body)}`)
         continue
       }
-      for (const method of ["POST", "PATCH"] as const) {
-        const broken = brokenOf(dice)
-        const refused = method === "POST"
-          ? await send(broken.body)
-          : await call("PATCH", `/${made.body.id}`, broken.body)
-        if (refused.status !== 422 || !names(refused.body.errors, broken.field)) {
+      const { bodyOf: brokenOf, field } = rules[index % rules.length]!
+      for (const method of ["POST", "PATCH"]) {
+        const body = brokenOf(dice)
+        const refused = method === "POST" ? await send(body) : await call("PATCH", `/${made.body.id}`, body)
+        if (refused.status !== 422 || !names(refused.body.errors, field)) {
           problems.push(
-            `${refused.status} for ${method} with ${broken.field} in ${JSON.stringify(broken.body).slice(0, 600)}: `
+            `${refused.status} for ${method} with ${field} in ${JSON.stringify(body).slice(0, 600)}: `
               + JSON.stringify(refused.body).slice(0, 300)
           )
         }
@@ -195,15 +146,7 @@ describe(`bodies of schedules with FUZZ_SEED=${seed}`, () => {
       })
     for (const path of ["", "/preview"]) {
       for (
-        const body of [
-          "{",
-          "[]",
-          "null",
-          "\"x\"",
-          "{\"type\":\"cron\"",
-          "{\"a\":1}x",
-          `${"[".repeat(2000)}${"]".repeat(2000)}`
-        ]
+        const body of [`{|[]|null|"x"|{"type":"cron"|{"a":1}x`.split("|"), "[".repeat(2000) + "]".repeat(2000)].flat()
       ) {
         const { body: { errors }, status } = await raw(body, path)
         assert.strictEqual(status, 422, body.slice(0, 40))
@@ -215,22 +158,21 @@ describe(`bodies of schedules with FUZZ_SEED=${seed}`, () => {
 
   it("of previews are refused for the field that breaks a rule", async () => {
     const dice = new Dice(seed)
-    const fields: Record<string, Field> = {
+    const fields: Fields = {
       cron: crons,
       timezone: zones,
       count: { valid: [1, 20, null], invalid: [...noInteger, 0, 21] },
-      after: { valid: ["2026-03-27T12:00:00Z", null], invalid: noMoment }
+      after: { valid: ["2026-03-27T12:00:00Z", null], invalid: moments }
     }
-    for (let index = 0; index < cases / 4; index++) {
+    for (const [index, [name, value]] of invalid(fields).entries()) {
       const token = await mint(`fuzz-preview-${index}`)
       const preview = (body: object) => service.call("POST", "/api/schedules/preview", token, body)
       const body = { cron: "0 9 * * *", ...some(dice, fields) }
       const shown = await preview(body)
       assert.strictEqual(shown.status, 200, JSON.stringify([body, shown.body]))
-      const [name, { invalid }] = dice.pick(Object.entries(fields))
-      const broken = { ...body, [name]: dice.pick(invalid) }
-      const refused = await preview(broken)
-      assert.deepStrictEqual([refused.status, Object.keys(refused.body.errors)], [422, [name]], JSON.stringify(broken))
+      const refused = await preview({ ...body, [name]: value })
+      const found = [refused.status, Object.keys(refused.body.errors)]
+      assert.deepStrictEqual(found, [422, [name]], `${name}: ${JSON.stringify(value)}`)
     }
   })
 })

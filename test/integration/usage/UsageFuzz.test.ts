@@ -1,33 +1,28 @@
 /** Queries of usage: valid ones of random parameters, and ones that break a single rule. `FUZZ_SEED` chooses others, as each night does. */
 import { randomUUID } from "node:crypto"
 import { assert, it } from "vitest"
+import { casesOr, type Fields, noMoment, seed } from "../../kit/fuzz/Values.ts"
 import { internalToken, mint } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
 import { Dice } from "../../simulation/Dice.ts"
 
-const seed = Number(process.env["FUZZ_SEED"] ?? 1)
-const cases = Number(process.env["FUZZ_CASES"] ?? 200)
+const cases = casesOr(200)
 const { database, service } = await use(startSystem())
 
-interface Parameter {
-  readonly valid: ReadonlyArray<string>
-  readonly invalid: ReadonlyArray<string>
-}
-
 const never = ["", "\0", "\u{1F469}".repeat(300), "x,y", "1e3", "-1", "../", "' OR 1=1 --", "[]", "null"]
-const noMoment = [...never, "2026-01-02", "2026-01-02T00:00:00", "2026-13-01T00:00:00Z"]
+const moments = [...never, ...noMoment.slice(0, 4)]
 
-const ofAll: Readonly<Record<string, Parameter>> = {
-  to: { valid: ["2026-01-20T00:00:00Z", "2026-01-31T23:59:59.999999Z"], invalid: noMoment },
-  from: { valid: ["2026-01-01T00:00:00Z", "2026-01-15T10:30:00.5+02:00"], invalid: noMoment },
+const ofAll: Fields<string> = {
+  to: { valid: ["2026-01-20T00:00:00Z", "2026-01-31T23:59:59.999999Z"], invalid: moments },
+  from: { valid: ["2026-01-01T00:00:00Z", "2026-01-15T10:30:00.5+02:00"], invalid: moments },
   step: { valid: ["hour", "day", "month", "total"], invalid: [...never, "Day", "week", "day,hour"] },
   group_by: { valid: ["assistant", "model", "model,assistant", "model,model"], invalid: [...never, "model,", "step"] },
   assistant_id: { valid: ["1", "2", "9007199254740991"], invalid: [...never, "0", "1.5", "9007199254740992"] },
   unknown: { valid: ["1", "", "\0"], invalid: [] }
 }
 
-const ofOperators: Readonly<Record<string, Parameter>> = {
+const ofOperators: Fields<string> = {
   ...ofAll,
   group_by: { ...ofAll["group_by"]!, valid: ["sub", "sub,model", "assistant,sub"] },
   sub: { valid: ["nobody", "ünï 'code\"", "x".repeat(255)], invalid: ["", "\0", "x".repeat(256)] },
@@ -35,14 +30,7 @@ const ofOperators: Readonly<Record<string, Parameter>> = {
   limit: { valid: ["1", "10000"], invalid: [...never, "0", "10001", "1.5"] }
 }
 
-const additive = [
-  "tasks",
-  "input_tokens",
-  "output_tokens",
-  "total_tokens",
-  "active_seconds",
-  "unpriced_tokens"
-] as const
+const additive = "tasks input_tokens output_tokens total_tokens active_seconds unpriced_tokens".split(" ")
 
 const fill = (sub: string) =>
   database.query(

@@ -1,6 +1,8 @@
 /** The console in a browser. It records every request, every error and every violation of the page's policy. */
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
-import { assert } from "vitest"
+import { assert, onTestFinished } from "vitest"
+import { mint } from "../Service.ts"
+import { use } from "../suite.ts"
 
 /** A response with an error status is also reported as an error of the page. */
 const isStatus = (text: string) => text.startsWith("Failed to load resource: the server responded with a status of")
@@ -38,6 +40,13 @@ export class ConsolePage {
     await opened.logIn(token)
     await opened.heading("Tasks")
     return opened
+  }
+
+  /** A user whose page closes at the end of the test. */
+  static async user(browser: Browser, url: string, sub: string) {
+    const token = await mint(sub)
+    const opened = await use(ConsolePage.logIn(browser, url, token), onTestFinished)
+    return { token, opened, page: opened.page }
   }
 
   goto(path: string) {

@@ -3,19 +3,16 @@
  * `expected-*.yaml` explain. The packages of `package.json` beside this file are installed into a temporary folder.
  */
 import assert from "node:assert/strict"
-import { execFile, execFileSync } from "node:child_process"
+import { execFile } from "node:child_process"
 import * as fs from "node:fs"
-import { createServer, request as call } from "node:http"
-import type { AddressInfo } from "node:net"
-import * as os from "node:os"
+import { request as call } from "node:http"
 import * as path from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
-import { promisify } from "node:util"
+import { Consumers } from "../../kit/consumers.ts"
+import { LoopbackServer } from "../../kit/LoopbackServer.ts"
 import { complete, report, ScriptedCore, type StartedRun } from "../../kit/ScriptedCore.ts"
-import { mint, Service } from "../../kit/Service.ts"
-import { startPostgres } from "../../kit/standalone.ts"
+import { mint } from "../../kit/Service.ts"
 
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-mcp-"))
 const here = import.meta.dirname
 
 /**
@@ -52,7 +49,6 @@ const work = async (run: StartedRun) => {
     : report(run, { type: "failed", code: "internal", message: "It failed." })
 }
 
-const database = await startPostgres()
 const core = await new ScriptedCore().listen()
 core.onStart = (run) => {
   void delay(0).then(() => work(run))
@@ -60,38 +56,24 @@ core.onStart = (run) => {
 }
 const token = await mint("kit")
 /** The kit has no token. */
-const proxy = createServer((incoming, outgoing) => {
-  const headers = { ...incoming.headers, authorization: `Bearer ${token}` }
-  const forwarded = call(service.url + incoming.url, { method: incoming.method ?? "GET", headers }, (answer) => {
-    outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-    answer.pipe(outgoing)
-  })
-  forwarded.on("error", () => outgoing.destroy())
-  outgoing.on("close", () => forwarded.destroy())
-  incoming.pipe(forwarded)
-}).listen(0, "127.0.0.1")
-await new Promise((resolve) => proxy.once("listening", resolve))
-const address = `http://localhost:${(proxy.address() as AddressInfo).port}`
-const service = await Service.start(
-  {
-    DATABASE_URL: database.url,
-    DATA_DIR: path.join(folder, "data"),
-    CORE_URL: core.url,
-    MAX_ACTIVE_TASKS: "100",
-    CORS_ORIGINS: address
-  },
-  undefined,
-  path.join(here, "KitService.ts")
-)
+const proxy = await new LoopbackServer().listen()
+const address = proxy.url.replace("127.0.0.1", "localhost")
+const settings = { CORE_URL: core.url, MAX_ACTIVE_TASKS: "100", CORS_ORIGINS: address }
 
-try {
-  fs.copyFileSync(path.join(here, "package.json"), path.join(folder, "package.json"))
-  const install = ["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
-  execFileSync("npm", install, { cwd: folder, stdio: "inherit" })
+await Consumers.run(settings, async (all) => {
+  proxy.respond = (incoming, outgoing) => {
+    const headers = { ...incoming.headers, authorization: `Bearer ${token}` }
+    const forwarded = call(all.service.url + incoming.url, { method: incoming.method ?? "GET", headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(outgoing)
+    })
+    forwarded.on("error", () => outgoing.destroy())
+    outgoing.on("close", () => forwarded.destroy())
+    incoming.pipe(forwarded)
+  }
+  const folder = all.install(path.join(here, "package.json"))
   fs.copyFileSync(path.join(here, "../apps/mcpTasks.ts"), path.join(folder, "tasks.ts"))
-  const env = { ...process.env, SERVICE_URL: service.url, TOKEN: await mint("tasks") }
-  const { stdout } = await promisify(execFile)(process.execPath, ["tasks.ts"], { cwd: folder, env, timeout: 60_000 })
-  assert.deepEqual(JSON.parse(stdout), {
+  assert.deepEqual(await all.use("tasks", "tasks.ts"), {
     greeted: ["immediate", "Hello, World!"],
     answered: ["task", "completed", "done"],
     failed: ["task", true, "It failed."],
@@ -113,12 +95,6 @@ try {
       })
     )
   }
-} finally {
-  proxy.close()
-  proxy.closeAllConnections()
-  await service.stop()
-  await core.close()
-  await database.stop()
-  if (process.env["KEEP"] === undefined) fs.rmSync(folder, { recursive: true, force: true })
-  else console.log(folder)
-}
+}, path.join(here, "KitService.ts"))
+await proxy.close()
+await core.close()

@@ -74,6 +74,30 @@ describe("a busy core", () => {
       assert.strictEqual(busy.probeAt(), plus(at, Duration.minutes(1)))
     }).pipe(Effect.provide(layer)))
 
+  it.effect("gets no run beyond those that it has taken, but a probe and one for each that ends", () =>
+    Effect.gen(function*() {
+      const busy = yield* CoreBusy
+      const at = yield* now
+      const begins = (number: number, moment = at) => {
+        const isSent = busy.allows(busy.begin(runId(number), moment))
+        busy.end(runId(number), moment)
+        return isSent
+      }
+      for (const number of [1, 2]) {
+        busy.begin(runId(number), at)
+        busy.noteTaken()
+        busy.end(runId(number), at)
+      }
+      yield* busy.refused(runId(3), busy.begin(runId(3), at), null, at)
+      busy.end(runId(3), at)
+      assert.isFalse(begins(4))
+      busy.noteLeft(true)
+      assert.isTrue(begins(4))
+      busy.noteTaken()
+      assert.isFalse(begins(5))
+      assert.isTrue(begins(5, busy.probeAt()))
+    }).pipe(Effect.provide(layer)))
+
   it.effect("leaves the place of an ended run to one that the core may have, for a time", () =>
     Effect.gen(function*() {
       const busy = yield* CoreBusy

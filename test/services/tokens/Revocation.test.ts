@@ -1,8 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Queue, Redacted, Ref } from "effect"
+import { Effect, Fiber, Layer, Queue, Ref } from "effect"
 import { TestClock } from "effect/testing"
-import { fromValue } from "../../../src/domain/json/OpaqueJson.ts"
-import type { Caller } from "../../../src/domain/Principal.ts"
 import { Revocation } from "../../../src/domain/Revocation.ts"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import { now } from "../../../src/domain/Timestamp.ts"
@@ -12,17 +10,12 @@ import { Tasks } from "../../../src/services/tasks/Tasks.ts"
 import { TokenRevocations } from "../../../src/services/tokens/TokenRevocations.ts"
 import {
   accepts,
-  answerTo,
   caller,
   type CoreScript,
   envelope,
-  interruptedTask,
   question,
   reportTo,
-  startedTask,
   statusOf,
-  toolCall,
-  turn,
   unavailable,
   withCore
 } from "../../kit/TestTasks.ts"
@@ -30,33 +23,6 @@ import {
 const revocation = Revocation.cases.Token.make({ tokenId: caller.principal.tokenId, expiresAt: null })
 
 describe("a revoked token", () => {
-  it.effect("fails a processing task immediately, keeps its partial output and stops the run", () =>
-    withCore({ onStart: accepts }, ({ starts, stops }) =>
-      Effect.gen(function*() {
-        const { run, tasks, uuid } = yield* startedTask(starts)
-        yield* reportTo(tasks, { ...envelope(run), type: "progress", turn })
-        yield* tasks.revoke(revocation)
-        const task = yield* tasks.get(caller.principal, uuid)
-        assert.deepInclude(task, { status: "failed", error: "Token revoked" })
-        assert.strictEqual(task.turn, fromValue(turn))
-        yield* TestClock.adjust("1 second")
-        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
-      })))
-
-  it.effect("fails a pending task when the core reports its start, and rejects the report", () =>
-    withCore({ onStart: accepts }, ({ starts, stops }) =>
-      Effect.gen(function*() {
-        const { run, tasks, uuid } = yield* startedTask(starts)
-        yield* tasks.revoke(revocation)
-        yield* TestClock.adjust("5 seconds")
-        assert.strictEqual(yield* statusOf(uuid), "pending")
-        const answer = yield* Effect.flip(reportTo(tasks, { ...envelope(run), type: "processing" }))
-        assert.deepInclude(answer, { _tag: "RunSuperseded", status: "failed" })
-        assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
-        yield* TestClock.adjust("1 second")
-        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
-      })))
-
   it.effect("is not sent to a core that was unavailable when it was revoked", () =>
     Effect.gen(function*() {
       const isAway = yield* Ref.make(true)
@@ -75,31 +41,6 @@ describe("a revoked token", () => {
           assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
         }))
     }))
-
-  it.effect("leaves an interrupted task waiting for a valid token, which replaces the task's token", () =>
-    withCore({ onStart: accepts }, ({ starts, stops }) =>
-      Effect.gen(function*() {
-        const { task: { uuid }, tasks } = yield* interruptedTask(starts)
-        yield* tasks.revoke(revocation)
-        yield* TestClock.adjust("1 hour")
-        assert.strictEqual(yield* statusOf(uuid), "interrupted")
-
-        const next: Caller = {
-          ...caller,
-          principal: { ...caller.principal, tokenId: "jti:next" },
-          token: Redacted.make("next token")
-        }
-        const task = yield* tasks.get(next.principal, uuid)
-        yield* answerTo(tasks, next, task, [{ tool_call_id: toolCall.id, output: 1 }])
-        const second = yield* Queue.take(starts)
-        assert.strictEqual(Redacted.value(second.userToken), "next token")
-        yield* reportTo(tasks, { ...envelope(second), type: "progress", turn })
-        assert.strictEqual(yield* statusOf(uuid), "processing")
-        yield* tasks.revoke(Revocation.cases.Token.make({ tokenId: "jti:next", expiresAt: null }))
-        assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
-        yield* TestClock.adjust("1 second")
-        assert.deepStrictEqual(yield* Queue.take(stops), { runId: second.runId, reason: "token_revoked" })
-      })))
 
   it.effect("ends the tasks that another node did not end before it died", () =>
     withCore({ onStart: accepts }, ({ layer, starts }) =>

@@ -1,7 +1,6 @@
 /** The screen of webhook endpoints, in a real browser. */
-import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
-import { hasBrowser, launch } from "../../../kit/Browser.ts"
+import { assert, describe, it, onTestFinished } from "vitest"
+import { hasBrowser, useBrowser } from "../../../kit/Browser.ts"
 import { settled, violationsOf } from "../../../kit/console/access.ts"
 import { ConsolePage } from "../../../kit/console/ConsolePage.ts"
 import { WebhookTarget } from "../../../kit/ScriptedService.ts"
@@ -13,13 +12,9 @@ const readToken = "read-token-of-the-console-tests"
 const { service } = await use(startSystem({ WEBHOOK_ALLOW_PRIVATE: "true", OPERATOR_READ_TOKENS: readToken }))
 const target = await use(new WebhookTarget().listen())
 
-describe.skipIf(!hasBrowser)("the screen of webhook endpoints", () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await launch()
-  })
-  afterAll(() => browser.close())
+const browser = await useBrowser()
 
+describe.skipIf(!hasBrowser)("the screen of webhook endpoints", () => {
   const logIn = async (token: string) => {
     const opened = await use(ConsolePage.open(browser, service.url), onTestFinished)
     await opened.goto("/ops/endpoints")

@@ -1,7 +1,6 @@
 /** Journeys of operators through the console, in a real browser. */
-import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
-import { hasBrowser, launch } from "../../../kit/Browser.ts"
+import { assert, describe, it, onTestFinished } from "vitest"
+import { hasBrowser, useBrowser } from "../../../kit/Browser.ts"
 import { startCluster } from "../../../kit/ClusterSystem.ts"
 import { ConsolePage } from "../../../kit/console/ConsolePage.ts"
 import { complete, report } from "../../../kit/ScriptedCore.ts"
@@ -15,13 +14,9 @@ const target = await use(new WebhookTarget().listen())
 const { runOf, service } = system
 const user = await mint("dana")
 
-describe.skipIf(!hasBrowser)("the console of operators", () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await launch()
-  })
-  afterAll(() => browser.close())
+const browser = await useBrowser()
 
+describe.skipIf(!hasBrowser)("the console of operators", () => {
   const logIn = async (token: string, path: string) => {
     const opened = await use(ConsolePage.open(browser, service.url), onTestFinished)
     await opened.goto(path)

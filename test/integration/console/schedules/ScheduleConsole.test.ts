@@ -1,8 +1,7 @@
 /** The screens of schedules in a browser, for users and for operators. */
 import { randomUUID } from "node:crypto"
-import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { hasBrowser, launch } from "../../../kit/Browser.ts"
+import { assert, describe, expect, it, onTestFinished } from "vitest"
+import { hasBrowser, useBrowser } from "../../../kit/Browser.ts"
 import { overflowOf, settled, violationsOf } from "../../../kit/console/access.ts"
 import { ConsolePage } from "../../../kit/console/ConsolePage.ts"
 import { isFull } from "../../../kit/console/full.ts"
@@ -50,18 +49,10 @@ const createUgly = async (token: string) => {
   return { long, paused }
 }
 
-describe.skipIf(!hasBrowser)("the screens of schedules", () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await launch()
-  })
-  afterAll(() => browser.close())
+const browser = await useBrowser()
 
-  const logIn = async (sub: string) => {
-    const token = await mint(sub)
-    const opened = await use(ConsolePage.logIn(browser, service.url, token), onTestFinished)
-    return { token, opened, page: opened.page }
-  }
+describe.skipIf(!hasBrowser)("the screens of schedules", () => {
+  const logIn = (sub: string) => ConsolePage.user(browser, service.url, sub)
 
   it("make a schedule with the keyboard alone, and show its moments while it is typed", async () => {
     const { opened, page, token } = await logIn("typist")

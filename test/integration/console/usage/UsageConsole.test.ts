@@ -1,8 +1,7 @@
 /** The screens of usage in a browser, for users and for operators. */
 import * as fs from "node:fs"
-import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { hasBrowser, launch } from "../../../kit/Browser.ts"
+import { assert, describe, expect, it, onTestFinished } from "vitest"
+import { hasBrowser, useBrowser } from "../../../kit/Browser.ts"
 import { overflowOf, settled, violationsOf } from "../../../kit/console/access.ts"
 import { ConsolePage } from "../../../kit/console/ConsolePage.ts"
 import { report } from "../../../kit/ScriptedCore.ts"
@@ -33,13 +32,9 @@ const fill = async (sub: string, token: string) => {
   return uuid
 }
 
-describe.skipIf(!hasBrowser)("the screens of usage", () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await launch()
-  })
-  afterAll(() => browser.close())
+const browser = await useBrowser()
 
+describe.skipIf(!hasBrowser)("the screens of usage", () => {
   const check = async (opened: ConsolePage, address: string) => {
     for (const [turn, width] of widths.entries()) {
       await opened.page.setViewportSize({ width, height: 900 })

@@ -157,7 +157,7 @@ describe("CoreRoutes", () => {
       })
       assert.containSubset(yield* Queue.take(events), processing)
       yield* Deferred.await(closed)
-    }), 5_000)
+    }))
 
   it.effect("fails a run whose turn has no last line", () =>
     Effect.gen(function*() {
