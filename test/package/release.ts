@@ -90,12 +90,12 @@ const noDebian = () => {
   return systemNode === undefined ? "there is no Node but that of the scripts" : undefined
 }
 
-/** A Debian with its smallest set of packages, and the machine's Node and npm. */
+/** A Debian with its smallest set of packages, the library that README.md names, and the machine's Node and npm. */
 const makeDebian = (directory: string) => {
   const [mirror = ""] = run("apt-get", ["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"], folder)
     .split("\n")
   const [, release = ""] = /^VERSION_CODENAME=(\w+)/m.exec(fs.readFileSync("/etc/os-release", "utf8")) ?? []
-  run("debootstrap", ["--variant=minbase", release, directory, mirror], folder)
+  run("debootstrap", ["--variant=minbase", "--include=libatomic1", release, directory, mirror], folder)
   const within = (file: string) => path.join(directory, file)
   fs.copyFileSync(fs.realpathSync(systemNode!), within("usr/bin/node"))
   const npm = path.dirname(path.dirname(fs.realpathSync(path.join(path.dirname(systemNode!), "npm"))))
