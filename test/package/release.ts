@@ -107,6 +107,7 @@ const makeDebian = (directory: string) => {
   fs.cpSync("/etc/ssl/certs", within("etc/ssl/certs"), { recursive: true, dereference: true })
   for (const file of ["/etc/resolv.conf", "/etc/hosts"]) fs.copyFileSync(file, within(file))
   fs.copyFileSync(run("npm", ["config", "get", "userconfig"], folder), within("etc/npmrc"))
+  fs.chmodSync(within("etc/npmrc"), 0o644)
 }
 
 /** Runs a script in the Debian, with a name space of its own for processes: none outlives it. */
