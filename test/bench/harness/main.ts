@@ -7,7 +7,7 @@
  * - backend-kill: sessions that are busy are ended twice a second;
  * - pool-exhaustion: idle sessions take all connections that are left;
  * - postgres-restart: the server ends without a shutdown, and starts again;
- * - kill: the adapter and its service end by SIGKILL, and start again after a quarter of the phase; repeated-kill: every quarter.
+ * - kill: the adapter and its service end by SIGKILL, and start again after a quarter of the phase; repeated-kill: again and again.
  *
  * An adapter that ended by itself is started again for the next phase, and the line says so. Rates and percentiles are medians of a phase's samples. The last columns are what waited, and what had not ended, at its end: after the
  * last phase that is lost, or waits for the end of a lock of its worker.
@@ -141,7 +141,10 @@ for (const { environment, name, script } of systems) {
     "postgres-restart": () => postgres.restartImmediately(),
     "kill": kill,
     "repeated-kill": async (over) => {
-      while (!over.aborted) await kill()
+      while (!over.aborted) {
+        await kill()
+        await pause(seconds * 250)
+      }
     },
     "recovery": async () => {},
     "no new jobs": async () => fs.writeFileSync(rateFile, "0")
