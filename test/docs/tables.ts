@@ -60,7 +60,7 @@ const fieldsOf = (name: string, required = false) => {
 }
 
 export const pages: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  "README.md": { states },
+  "src/domain/README.md": { states },
   "src/http/README.md": { codes, create: fieldsOf("CreateTask", true), task: fieldsOf("Task") },
   "src/http/schedules/README.md": { fields: fieldsOf("CreateSchedule", true) },
   "src/http/usage/README.md": { bucket: fieldsOf("UsageBucket") },

@@ -1,13 +1,15 @@
 /**
- * Rehearses a release: `npm run test:release`, or `npm run test:release -- COMMIT` to upgrade from that commit. In a clone that names a licence
- * and has the tag, it executes the commands of the workflow `release` as they stand there, without its checks and without publishing. Then it
- * installs the package of the earlier commit in an empty folder, works with it, and replaces it by the new one. Prints times and sizes.
+ * Rehearses a release: `nice npm run test:release`, or `npm run test:release -- COMMIT` to upgrade from that commit. In a clone that names a
+ * licence and has the tag, it executes the commands of the workflow `release` as they stand there, without its checks and without
+ * publishing. Then it installs what came out: in empty folders and environments, in an empty Debian, and over the package of the earlier
+ * commit while a task waits. Prints times and sizes, and leaves nothing behind.
  */
 import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { parse } from "yaml"
+import { fetchTools, helm } from "../kit/kubernetesTools.ts"
 import { mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
 
@@ -19,20 +21,22 @@ const earlier = process.argv[2] ?? "HEAD~1"
 
 const environment: Record<string, string> = {
   ...process.env,
-  PATH: `${venv}/bin:${process.env["PATH"]}`,
-  GITHUB_REPOSITORY: "example/async-task-service",
+  PATH: `${venv}/bin:${path.dirname(helm)}:${process.env["PATH"]}`,
+  GITHUB_REPOSITORY: "Example/async-task-service",
   GITHUB_STEP_SUMMARY: path.join(folder, "summary")
 }
 
 /** Returns what the command prints; one that fails prints the end of it. */
 const run = (command: string, args: ReadonlyArray<string>, cwd: string) => {
-  const { status, stderr, stdout } = spawnSync(command, args, {
+  const { error, status, stderr, stdout } = spawnSync(command, args, {
     cwd,
     env: environment,
     encoding: "utf8",
     maxBuffer: 1e8
   })
-  if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${status}\n${`${stdout}\n${stderr}`.slice(-2000)}`)
+  if (status !== 0) {
+    throw new Error(`${command} ${args.join(" ")}: ${error ?? status}\n${`${stdout}\n${stderr}`.slice(-2000)}`)
+  }
   return stdout.trim()
 }
 
@@ -47,7 +51,7 @@ const timed = async (what: string, work: () => string | Promise<string>) => {
 
 /** A package index may lack it; then its step is not rehearsed. */
 const hasTwine = () =>
-  spawnSync("python3", ["-m", "pip", "download", "--quiet", "--no-deps", "twine"], { cwd: folder }).status === 0
+  spawnSync("python3", ["-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, "twine"]).status === 0
 
 interface Step {
   readonly name?: string
@@ -75,10 +79,78 @@ const install = (directory: string, tarballs: ReadonlyArray<string>) => {
   return path.join(directory, "node_modules/async-task-service/dist/bin/Cli.js")
 }
 
+/** The Node of the machine, which is older than that of the scripts and as a user may have it. */
+const systemNode = (process.env["PATH"] ?? "").split(":").map((directory) => path.join(directory, "node"))
+  .find((file) => !file.includes("node_modules") && fs.existsSync(file))
+
+/** Why no empty Debian can be made here. */
+const noDebian = () => {
+  if (process.getuid?.() !== 0) return "only root can make one"
+  if (spawnSync("debootstrap", ["--version"]).status !== 0) return "there is no debootstrap"
+  return systemNode === undefined ? "there is no Node but that of the scripts" : undefined
+}
+
+/** A Debian with its smallest set of packages, the library that README.md names, and the machine's Node and npm. */
+const makeDebian = (directory: string) => {
+  const [mirror = ""] = run("apt-get", ["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"], folder)
+    .split("\n")
+  const [, release = ""] = /^VERSION_CODENAME=(\w+)/m.exec(fs.readFileSync("/etc/os-release", "utf8")) ?? []
+  run("debootstrap", ["--variant=minbase", "--include=libatomic1", release, directory, mirror], folder)
+  const within = (file: string) => path.join(directory, file)
+  fs.copyFileSync(fs.realpathSync(systemNode!), within("usr/bin/node"))
+  const npm = path.dirname(path.dirname(fs.realpathSync(path.join(path.dirname(systemNode!), "npm"))))
+  fs.cpSync(npm, within("usr/lib/node_modules/npm"), { recursive: true })
+  for (const name of ["npm", "npx"]) {
+    fs.symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, within(`usr/bin/${name}`))
+  }
+  // How npm reaches its registry.
+  fs.cpSync("/etc/ssl/certs", within("etc/ssl/certs"), { recursive: true, dereference: true })
+  for (const file of ["/etc/resolv.conf", "/etc/hosts"]) fs.copyFileSync(file, within(file))
+  fs.copyFileSync(run("npm", ["config", "get", "userconfig"], folder), within("etc/npmrc"))
+  fs.chmodSync(within("etc/npmrc"), 0o644)
+}
+
+/** Runs a script in the Debian, with a name space of its own for processes: none outlives it. */
+const runWithin = (directory: string, user: string, script: string) => {
+  const home = path.join(directory, "home", user)
+  fs.mkdirSync(home, { recursive: true })
+  const uid = run("chroot", [directory, "id", "-u", user], folder)
+  fs.chownSync(home, Number(uid), Number(uid))
+  const variables = [
+    `HOME=/home/${user}`,
+    "PATH=/usr/bin:/bin",
+    "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt"
+  ]
+  const inner = [
+    "chroot",
+    `--userspec=${user}`,
+    directory,
+    "env",
+    "-i",
+    ...variables,
+    "NPM_CONFIG_USERCONFIG=/etc/npmrc"
+  ]
+  return run("unshare", [
+    "--mount",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "sh",
+    "-c",
+    `mount -t proc proc ${directory}/proc && mount --rbind /dev ${directory}/dev && exec "$@"`,
+    "sh",
+    ...inner,
+    "bash",
+    "-ec",
+    `cd "$HOME"; ${script}`
+  ], folder)
+}
+
 const look = { type: "function", name: "look", description: "Looks.", parameters: { type: "object", properties: {} } }
 
 const kilobytes = (file: string) => `${(fs.statSync(file).size / 1000).toFixed(1)} kB`
 
+fetchTools()
 const database = await startPostgres()
 try {
   run("git", ["clone", "--quiet", root, clone], folder)
@@ -109,7 +181,7 @@ try {
     })
   }
   const artifacts = path.join(clone, "artifacts")
-  for (const file of fs.globSync(["*.*", "python/*"], { cwd: artifacts })) {
+  for (const file of fs.globSync(["*.*", "{chart,python}/*"], { cwd: artifacts })) {
     say(file, kilobytes(path.join(artifacts, file)))
   }
   run("sha256sum", ["--check", "--quiet", "SHA256SUMS"], artifacts)
@@ -118,17 +190,52 @@ try {
   run("bash", ["-ec", notes], clone)
   say("notes.md", `${fs.readFileSync(path.join(clone, "notes.md"), "utf8").trim().split("\n").length} lines`)
   const tarballs = fs.globSync("*.tgz", { cwd: artifacts }).map((file) => path.join(artifacts, file))
+  const newest = tarballs.filter((file) => path.basename(file).startsWith("async-task-service-0"))
+  const client = tarballs.filter((file) => !newest.includes(file))
   for (const tarball of tarballs) {
     await timed(
       "npm publish --dry-run",
       () => run("npm", ["publish", tarball, "--access", "public", "--dry-run"], folder)
     )
   }
-  await timed("wheel and client in an empty environment", () => {
-    const [wheel = ""] = fs.globSync("python/*.whl", { cwd: artifacts })
-    run("pip", ["install", "--quiet", path.join(artifacts, wheel)], folder)
-    return run("python3", ["-c", "import async_task_service_client; print(async_task_service_client.__name__)"], folder)
+
+  const [wheel = ""] = fs.globSync("python/*.whl", { cwd: artifacts })
+  const [sdist = ""] = fs.globSync("python/*.tar.gz", { cwd: artifacts })
+  const pythonSources = path.join(clone, "src/http/client/python")
+  for (const source of [[path.join(artifacts, wheel)], [path.join(artifacts, sdist)], ["--editable", pythonSources]]) {
+    await timed(`pip install ${source.map((part) => path.basename(part)).join(" ")}`, () => {
+      const empty = fs.mkdtempSync(path.join(folder, "python-"))
+      run("python3", ["-m", "venv", empty], folder)
+      run(`${empty}/bin/pip`, ["install", "--quiet", "--no-index", ...source], folder)
+      const program = "from async_task_service_client import TaskServiceClient, core; print('imported')"
+      return run(`${empty}/bin/python3`, ["-c", program], folder)
+    })
+  }
+  await timed("the client in an empty folder", () => {
+    const user = path.join(folder, "client")
+    install(user, client)
+    const program =
+      "await import('async-task-service-client'); await import('async-task-service-client/core'); console.log(process.version)"
+    return `imported by Node ${run(systemNode ?? process.execPath, ["--input-type=module", "-e", program], user)}`
   })
+
+  const reason = noDebian()
+  if (reason !== undefined) say("an empty Debian", `not rehearsed: ${reason}`)
+  else {
+    const debian = path.join(folder, "debian")
+    await timed("an empty Debian", () => {
+      makeDebian(debian)
+      fs.copyFileSync(newest[0]!, path.join(debian, "service.tgz"))
+      run("chroot", [debian, "useradd", "--uid", "1234", "newcomer"], folder)
+      return `${run("du", ["-sm", debian], folder).split("\t")[0]} MB`
+    })
+    for (const user of ["root", "newcomer"]) {
+      await timed(`npm install and the demo in it, as ${user}`, () => {
+        const printed = runWithin(debian, user, "npm install --silent /service.tgz; npx async-task-service demo")
+        return printed.split("\n").at(-1) ?? ""
+      })
+    }
+  }
 
   const user = path.join(folder, "user")
   const settings = { DATABASE_URL: database.url, DATA_DIR: path.join(folder, "data") }
@@ -143,7 +250,6 @@ try {
     await service.stop("SIGKILL")
     return "ended by SIGKILL while a task waited for an answer"
   })
-  const newest = tarballs.filter((file) => path.basename(file).startsWith("async-task-service-0"))
   await timed(`upgraded to ${tag}`, async () => {
     const service = await Service.start(settings, undefined, [install(user, newest), "serve"])
     const { body } = await service.until(token, uuid, "interrupted")

@@ -36,5 +36,11 @@ if (process.versions.node.localeCompare(minimum, "en", { numeric: true }) >= 0) 
   }
   const child = spawn(node, [fileURLToPath(cli), ...process.argv.slice(2)], { stdio: "inherit" })
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal))
-  child.on("exit", (code, signal) => process.exit(code ?? (signal === null ? 1 : 128)))
+  child.on("exit", (code, signal) => {
+    // The loader of libraries has said which one it lacks.
+    if (code === 127) {
+      process.stderr.write(`On Debian and Ubuntu: apt-get install libatomic1. Or install Node ${minimum} or later\n`)
+    }
+    process.exit(code ?? (signal === null ? 1 : 128))
+  })
 }

@@ -5,9 +5,11 @@
  * - active-readers: four sessions in REPEATABLE READ count the rows of the first table again and again;
  * - high-load: half more than the rate;
  * - backend-kill: sessions that are busy are ended twice a second;
- * - kill: the adapter and its service end by SIGKILL, and start again after a quarter of the phase.
+ * - pool-exhaustion: idle sessions take all connections that are left;
+ * - postgres-restart: the server ends without a shutdown, and starts again;
+ * - kill: the adapter and its service end by SIGKILL, and start again after a quarter of the phase; repeated-kill: again and again.
  *
- * Rates and percentiles are medians of a phase's samples. The last columns are what waited, and what had not ended, at its end: after the
+ * An adapter that ended by itself is started again for the next phase, and the line says so. Rates and percentiles are medians of a phase's samples. The last columns are what waited, and what had not ended, at its end: after the
  * last phase that is lost, or waits for the end of a lock of its worker.
  */
 import { type ChildProcess, spawn } from "node:child_process"
@@ -83,6 +85,16 @@ for (const { environment, name, script } of systems) {
     ])
   }
 
+  /** Ends the adapter and its service, and starts them again after a quarter of the phase. */
+  const kill = async () => {
+    const killed = adapter!
+    const ended = once(killed, "exit")
+    signal("SIGKILL")
+    if (killed.exitCode === null && killed.signalCode === null) await ended
+    await pause(seconds * 250)
+    await start()
+  }
+
   /** Runs while the phase lasts. */
   const phases: Readonly<Record<string, (over: AbortSignal) => Promise<unknown>>> = {
     "warm-up": async () => {},
@@ -119,12 +131,20 @@ for (const { environment, name, script } of systems) {
         await pause(500)
       }
     },
-    "kill": async () => {
-      const killed = adapter!
-      signal("SIGKILL")
-      if (killed.exitCode === null) await once(killed, "exit")
-      await pause(seconds * 250)
-      await start()
+    "pool-exhaustion": async (over) => {
+      const others = sqlOf(url, { max: 300, onnotice: () => {} })
+      const refused = Array.from({ length: 300 }, () => others.reserve().catch(() => {}))
+      await once(over, "abort")
+      await others.end({ timeout: 0 })
+      await Promise.all(refused)
+    },
+    "postgres-restart": () => postgres.restartImmediately(),
+    "kill": kill,
+    "repeated-kill": async (over) => {
+      while (!over.aborted) {
+        await kill()
+        await pause(seconds * 250)
+      }
     },
     "recovery": async () => {},
     "no new jobs": async () => fs.writeFileSync(rateFile, "0")
@@ -143,6 +163,8 @@ for (const { environment, name, script } of systems) {
     over.abort()
     await held.catch((error) => console.error(`${phase}: ${error}`))
     if (phase === "warm-up") continue
+    const hasEnded = adapter?.exitCode !== null || adapter.signalCode !== null
+    if (hasEnded) await start()
     const of = (metric: string) => samples.filter((sample) => sample.metric === metric).map(({ value }) => value)
     const [dead] = await sql`SELECT sum(n_dead_tup) AS count FROM pg_stat_user_tables`
     console.log(
@@ -150,6 +172,7 @@ for (const { environment, name, script } of systems) {
         + median(of("completion_rate")).toFixed(0).padStart(13) + median(of("claim_p50_ms")).toFixed(1).padStart(11)
         + median(of("claim_p99_ms")).toFixed(1).padStart(11) + String(dead?.["count"] ?? 0).padStart(11)
         + String(of("queue_depth").at(-1) ?? "").padStart(9) + String(of("total_backlog").at(-1) ?? "").padStart(9)
+        + (hasEnded ? "  had ended by itself" : "")
     )
   }
   const ended = once(adapter!, "exit")

@@ -63,6 +63,11 @@ const graphileWorker = async (): Promise<System> => {
     },
     preset: { worker: { localQueue: { size: 100 }, completeJobBatchDelay: 0 } }
   })
+  // A worker that gives up ends its process, which is started again.
+  void runner.promise.catch(String).then((reason) => {
+    console.error(reason)
+    process.exit(1)
+  })
   return {
     manifest: { system: "graphile-worker", event_tables: ["graphile_worker._private_jobs"] },
     version: "graphile-worker",

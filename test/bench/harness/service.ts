@@ -3,12 +3,15 @@
  * this process is, and ends when the core has reported `completed`. `WORKER_COUNT` is `CORE_RUNS`. The service is a process of its own:
  * the packaged one, or with `CHECKOUT=1` its sources.
  */
+import { spawn } from "node:child_process"
 import { once } from "node:events"
 import * as http from "node:http"
 import type { AddressInfo } from "node:net"
+import * as path from "node:path"
 import postgres from "postgres"
 import packageFile from "../../../package.json" with { type: "json" }
-import { internalToken, mint, Service } from "../../kit/Service.ts"
+import { processEnvironment } from "../../kit/processEnvironment.ts"
+import { eventually, freePort, internalToken, jwtSecret, mint } from "../../kit/Service.ts"
 import manifest from "./adapter.json" with { type: "json" }
 import { end, run, settings, work } from "./adapter.ts"
 
@@ -66,22 +69,34 @@ await run(async () => {
     if (request.url === "/runs") void carryOut(JSON.parse(text) as Run)
   }).listen(0, "127.0.0.1")
   await once(core, "listening")
-  const service = await Service.start(
-    {
+  const port = String(await freePort())
+  const url = `http://127.0.0.1:${port}`
+  // In the process group of the adapter, with which it is killed. Its log goes to stderr.
+  const service = spawn(process.execPath, command, {
+    cwd: path.resolve(import.meta.dirname, "../../.."),
+    stdio: ["ignore", 2, 2],
+    env: {
+      PATH: process.env["PATH"],
+      ...processEnvironment,
+      PORT: port,
+      JWT_SECRET: jwtSecret,
+      INTERNAL_TOKENS: internalToken,
+      ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
       DATABASE_URL: settings.databaseUrl,
       CORE_URL: `http://127.0.0.1:${(core.address() as AddressInfo).port}`,
       CORE_RUNS: String(settings.workers),
       MAX_ACTIVE_TASKS: "1000000",
       LOG_LEVEL: "Warn"
-    },
-    undefined,
-    command
-  )
+    }
+  })
+  process.once("exit", () => service.kill("SIGKILL"))
+  const isReady = () => fetch(`${url}/readyz`).then(({ ok }) => ok, () => false)
+  await eventually(isReady, (ready) => ready || service.exitCode !== null, 50_000)
   const tokens = await Promise.all(Array.from({ length: users }, (_, user) => mint(`user-${user}`)))
   const sql = postgres(settings.databaseUrl, { max: 1, onnotice: () => {} })
   let next = 0
   const create = () =>
-    post(`${service.url}/api/tasks`, tokens[next++ % users]!, {
+    post(`${url}/api/tasks`, tokens[next++ % users]!, {
       assistant_id: 1,
       input: [{ type: "text", text: `${Date.now()} ${settings.payload}` }]
     })
@@ -97,7 +112,8 @@ await run(async () => {
     },
     stop: async () => {
       core.close()
-      await service.stop()
+      service.kill("SIGTERM")
+      if (service.exitCode === null) await once(service, "exit")
       await sql.end()
     }
   }

@@ -13,10 +13,12 @@ import { parse, parseAllDocuments } from "yaml"
 import { definitions, prometheusName } from "../../../src/services/telemetry/Metrics.ts"
 import { instructionsOf } from "../../kit/Containerfile.ts"
 import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
+import { chart, hasTools, kustomize, plainManifests, render, runHelm } from "../../kit/kubernetesTools.ts"
 import { assertKnown, load, problemsOf, secrets } from "./environments.ts"
 
 const root = path.resolve(import.meta.dirname, "../../..")
-const manifests = parseAllDocuments(fs.readFileSync(path.join(root, "src/runtime/deployment/kubernetes.yaml"), "utf8"))
+const folder = path.join(root, "src/runtime/deployment")
+const manifests = parseAllDocuments(fs.readFileSync(path.join(folder, "kubernetes.yaml"), "utf8"))
   .map((document) => document.toJSON())
 
 const models = {
@@ -165,24 +167,137 @@ describe("kubernetes.yaml", () => {
     assert.deepStrictEqual(job.securityContext, pod.securityContext)
     assert.notDeepEqual(manifestOf("Job").spec.template.metadata.labels, labels)
   })
+})
 
-  it("is the base of the overlay in the README", () => {
-    const folder = path.join(root, "src/runtime/deployment")
-    const page = fs.readFileSync(path.join(folder, "README.md"), "utf8")
-    const overlay = parse(/## Kubernetes.*?```yaml\n(.*?)```/s.exec(page)![1]!)
-    assert.deepStrictEqual(parse(fs.readFileSync(path.join(folder, "kustomization.yaml"), "utf8")).resources, [
-      "kubernetes.yaml"
-    ])
-    for (const { name } of overlay.images) assert.strictEqual(container.image?.split(":")[0], name)
-    for (const { name } of overlay.configMapGenerator) assert.strictEqual(manifestOf("ConfigMap").metadata.name, name)
-    for (const { name } of overlay.secretGenerator) assert.strictEqual(manifestOf("Secret").metadata.name, name)
-    for (const { patch, target } of overlay.patches) {
-      const patched = manifests.find(({ kind, metadata }) => kind === target.kind && metadata.name === target.name)
-      for (const { path: address } of parse(patch)) {
-        const value = address.slice(1).split("/").reduce((part: any, key: string) => part?.[key], patched)
-        assert.isDefined(value, address)
-      }
+const texts = (text: string) => parseAllDocuments(text).map((document) => document.toJSON())
+const find = (all: ReadonlyArray<any>, kind: string) => all.find((manifest) => manifest.kind === kind)
+const page = fs.readFileSync(path.join(folder, "README.md"), "utf8")
+
+/** The blocks of the page's section about Kubernetes. */
+const blocks = [...page.split("\n## Kubernetes\n")[1]!.split("\n## ")[0]!.matchAll(/```yaml\n(.*?)```/gs)].map((
+  [, text]
+) => text!)
+
+const values = parse(fs.readFileSync(path.join(chart, "values.yaml"), "utf8"))
+const templates = fs.globSync("templates/*", { cwd: chart })
+  .map((file) => fs.readFileSync(path.join(chart, file), "utf8")).join("\n")
+
+describe("the chart", () => {
+  it("has the version of the package, and uses each of its values", () => {
+    const { appVersion, version } = parse(fs.readFileSync(path.join(chart, "Chart.yaml"), "utf8"))
+    const { version: ours } = JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8"))
+    assert.deepStrictEqual([version, appVersion], [ours, ours])
+    const used = new Set([...templates.matchAll(/\.Values\.([\w.]+)/g)].map(([, name]) => name))
+    for (const [name, value] of Object.entries<any>(values)) {
+      if (used.has(name)) continue
+      for (const part of Object.keys(value)) assert.isTrue(used.has(`${name}.${part}`), `${name}.${part}`)
     }
-    assertKnown(Object.fromEntries(overlay.configMapGenerator[0].literals.map((text: string) => text.split("="))))
+  })
+})
+
+describe.runIf(hasTools)("Helm", () => {
+  it("finds no fault in the chart, and in values a misspelt name and a wrong type", () => {
+    assert.strictEqual(runHelm(["lint", "--strict", chart]).status, 0)
+    assert.include(runHelm(["template", "t", chart], "imgae: { tag: 1.0.0 }").stderr, "'imgae' not allowed")
+    assert.include(runHelm(["template", "t", chart], "settings: { CLUSTER: on }").stderr, "got boolean")
+  })
+
+  it("renders kubernetes.yaml: if this fails, run node test/kit/kubernetesTools.ts", () => {
+    assert.strictEqual(fs.readFileSync(path.join(folder, "kubernetes.yaml"), "utf8"), plainManifests())
+  })
+
+  it("renders what the page shows, with names of the release", () => {
+    const all = texts(render("tasks", blocks[0]))
+    assert.strictEqual(compile(all), "")
+    assert.isUndefined(find(all, "Secret"))
+    const { data } = find(all, "ConfigMap")
+    assertKnown(data)
+    assert.include(data, {
+      CORE_URL: "http://agents",
+      CORE_RUNS: "64",
+      CLUSTER: "on",
+      PUBLIC_URL: "http://tasks-internal"
+    })
+    const { metadata, spec } = find(all, "Deployment")
+    const [container] = spec.template.spec.containers
+    assert.strictEqual(metadata.name, "tasks")
+    assert.match(container.image, /^registry\.example\.com\/async-task-service@sha256:/)
+    assert.deepStrictEqual(container.envFrom[1], { secretRef: { name: "async-task-service" } })
+    assert.strictEqual(find(all, "HorizontalPodAutoscaler").spec.maxReplicas, 4)
+    const mount = container.volumeMounts[0].mountPath
+    assert.isTrue(data.FILES_DIR.startsWith(mount))
+    assert.isNotEmpty(spec.template.spec.volumes)
+  })
+
+  it("replaces the nodes when a setting or a secret changes, and not otherwise", () => {
+    const sum = (text?: string) => find(texts(render("tasks", text)), "Deployment").spec.template.metadata.annotations
+    assert.deepStrictEqual(sum(), sum("replicas: 4"))
+    assert.notDeepEqual(sum(), sum("settings: { CORE_RUNS: 4 }"))
+    assert.notDeepEqual(sum(), sum("secrets: { CORE_TOKEN: a }"))
+  })
+
+  it("keeps a large number, quotes and line breaks of settings and secrets as they are", () => {
+    const text = "a \"b\" <c>\n- d: 'e'"
+    const given = { settings: { WEBHOOK_ENDPOINT_BACKLOG: 10_737_418_240 }, secrets: { JWT_PUBLIC_KEY: text } }
+    const all = texts(render("tasks", JSON.stringify(given)))
+    assert.strictEqual(find(all, "ConfigMap").data.WEBHOOK_ENDPOINT_BACKLOG, "10737418240")
+    assert.strictEqual(find(all, "Secret").stringData.JWT_PUBLIC_KEY, text)
+  })
+
+  it("renders valid manifests when everything that can be switched is switched", () => {
+    const all = texts(render(
+      "tasks",
+      JSON.stringify({
+        autoscaling: { enabled: false },
+        podDisruptionBudget: { enabled: false },
+        networkPolicy: { enabled: false },
+        migrate: { enabled: false },
+        replicas: 2,
+        spread: [],
+        imagePullSecrets: [{ name: "pull" }],
+        nodeSelector: { disk: "fast" },
+        tolerations: [{ key: "dedicated", operator: "Exists" }],
+        affinity: { nodeAffinity: {} },
+        priorityClassName: "high",
+        serviceAccountName: "tasks",
+        podLabels: { team: "agents" },
+        podAnnotations: { "example.com/log": "json" },
+        env: [{ name: "NO_PROXY", value: "core" }],
+        service: { type: "LoadBalancer", annotations: { "example.com/internal": "true" } }
+      })
+    ))
+    assert.strictEqual(compile(all), "")
+    assert.deepStrictEqual(all.map(({ kind }) => kind).toSorted(), [
+      "ConfigMap",
+      "Deployment",
+      "Secret",
+      "Service",
+      "Service"
+    ])
+    assert.strictEqual(find(all, "Deployment").spec.replicas, 2)
+    const more = texts(render("tasks", JSON.stringify({ networkPolicy: { egress: [{ ports: [{ port: 6432 }] }] } })))
+    assert.strictEqual(compile(more), "")
+    assert.deepInclude(find(more, "NetworkPolicy").spec.egress, { ports: [{ port: 6432 }] })
+  })
+})
+
+describe.runIf(hasTools)("kubectl kustomize", () => {
+  it("renders the overlay of the page", () => {
+    const directory = temporaryDirectory()
+    fs.cpSync(folder, path.join(directory, "async-task-service/src/runtime/deployment"), { recursive: true })
+    fs.mkdirSync(path.join(directory, "mine"))
+    fs.writeFileSync(path.join(directory, "mine/kustomization.yaml"), blocks[1]!)
+    fs.writeFileSync(path.join(directory, "mine/secrets.env"), "CORE_TOKEN=a\n")
+    const all = texts(kustomize(path.join(directory, "mine")))
+    removeDirectory(directory)
+    assert.strictEqual(compile(all), "")
+    assert.lengthOf(all, manifests.length)
+    const { data, metadata } = find(all, "ConfigMap")
+    assertKnown(data)
+    assert.include(data, { CORE_URL: "http://agents", CORE_RUNS: "64", CLUSTER: "on" })
+    const [container] = find(all, "Deployment").spec.template.spec.containers
+    assert.match(container.image, /^registry\.example\.com\/async-task-service:/)
+    assert.strictEqual(container.envFrom[0].configMapRef.name, metadata.name)
+    assert.strictEqual(find(all, "HorizontalPodAutoscaler").spec.maxReplicas, 4)
   })
 })
