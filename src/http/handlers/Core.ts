@@ -76,20 +76,21 @@ export const layer = Group.layer(Effect.gen(function*() {
   /** Events of one run in their order, beside those of others. */
   const reportAll = Effect.fnUntraced(function*(events: ReadonlyArray<Batched>) {
     const results: Array<Effect.Success<ReturnType<typeof reportBatched>>> = []
-    const byRun = Map.groupBy(events.entries(), ([index, { found }]) => found.field("run_id")?.text ?? index)
-    yield* Effect.forEach(
-      byRun.values(),
-      (ofRun) =>
-        Effect.forEach(
-          ofRun,
-          ([index, event]) => Effect.map(reportBatched(event), (result) => void (results[index] = result)),
-          { discard: true }
-        ),
-      {
-        concurrency: batchConcurrency,
-        discard: true
-      }
-    )
+    const slow = new Map<string | number, Array<number>>()
+    for (const [index, { found, outcome }] of events.entries()) {
+      const run = Result.isSuccess(outcome) ? outcome.success.run_id : found.field("run_id")?.text ?? index
+      const before = slow.get(run)
+      const reported = before === undefined && Result.isSuccess(outcome) ? tasks.reportNow(outcome.success) : undefined
+      if (reported !== undefined) results[index] = reported
+      else if (before === undefined) slow.set(run, [index])
+      else before.push(index)
+    }
+    const reportOne = (index: number) =>
+      Effect.map(reportBatched(events[index]!), (result) => void (results[index] = result))
+    yield* Effect.forEach(slow.values(), (ofRun) => Effect.forEach(ofRun, reportOne, { discard: true }), {
+      concurrency: batchConcurrency,
+      discard: true
+    })
     return { results }
   })
 

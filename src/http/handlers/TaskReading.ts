@@ -18,7 +18,7 @@ import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
 import { type Client, makeClient, slicesOf, Turns } from "../../services/tasks/Turns.ts"
-import { endWhen } from "../../services/timing/StreamEnds.ts"
+import { cutAfter, endWhen } from "../../services/timing/StreamEnds.ts"
 import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
@@ -235,15 +235,23 @@ export const make = Effect.gen(function*() {
       // 204 makes a client that reconnects automatically stop: no event follows.
       if (isTerminal(task.status) && after.revision >= task.revision) return HttpServerResponse.empty({ status: 204 })
       const beginning = Stream.succeed(Sse.encoder.write(reconnectAfter))
-      const bytes = includesText
-        ? Stream.concat(Stream.encodeText(beginning), yield* live.read(task, after, formOf(uuid), includesTurn))
-        : beginning.pipe(
-          Stream.concat(Stream.map(yield* watch.events(task, after.revision, includesTurn), render(uuid))),
-          Stream.merge(keepAlive, { haltStrategy: "left" }),
-          Stream.encodeText
-        )
       // A stream must not outlive the token that opened it.
-      const text = endWhen(bytes, ended)
+      const text = includesText
+        ? cutAfter(
+          Stream.concat(
+            Stream.encodeText(beginning),
+            yield* live.read(task, after, formOf(uuid), { includesTurn, ended })
+          ),
+          ended
+        )
+        : endWhen(
+          beginning.pipe(
+            Stream.concat(Stream.map(yield* watch.events(task, after.revision, includesTurn), render(uuid))),
+            Stream.merge(keepAlive, { haltStrategy: "left" }),
+            Stream.encodeText
+          ),
+          ended
+        )
       return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : text, {
         contentType: "text/event-stream",
         headers: { "cache-control": "no-store", "x-accel-buffering": "no" }

@@ -108,6 +108,8 @@ export class Tasks extends Context.Service<
     readonly revoke: (revocation: Revocation, actor?: string) => Effect.Effect<void, StoreUnavailable>
     /** Commits an event of the core; `applied` is false when it changed nothing. */
     readonly report: (report: CoreReport) => Effect.Effect<Reported, TaskNotFound | RunSuperseded | StoreUnavailable>
+    /** The same at once, of text for a run that is known here; undefined if the report takes longer. */
+    readonly reportNow: (report: CoreReport) => Reported | undefined
     /** Takes what a core reported to another node, of a task that is this node's. */
     readonly takeOver: (handed: Handed) => Effect.Effect<Taken, StoreUnavailable>
   }
@@ -384,6 +386,12 @@ const makeReport = Effect.gen(function*() {
     }
   )
 
+  const reportNow = ({ appends, event, run_id, task_id }: CoreReport) =>
+    appends === undefined || event._tag !== "Accepted"
+      ? undefined
+      // No task has an id that is malformed.
+      : live.appendNow(task_id.toLowerCase() as TaskId, run_id as RunId, appends)
+
   const report = Effect.fnUntraced(function*(given: CoreReport) {
     const { appends, event, event_id, nextAppend, run_id, task_id } = given
     if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
@@ -410,7 +418,7 @@ const makeReport = Effect.gen(function*() {
       })
     )
 
-  return { report, takeOver }
+  return { report, reportNow, takeOver }
 })
 
 const make = Effect.gen(function*() {

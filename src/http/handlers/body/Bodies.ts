@@ -1,6 +1,6 @@
 /** The JSON bodies of REST and RPC, except those of extensions. */
-import { Effect, identity, type Result } from "effect"
-import { CoreEvent, type CoreReport, CoreReports, toReport } from "../../../domain/CoreProtocol.ts"
+import { Effect, identity, Result } from "effect"
+import { CoreEvent, type CoreReport, CoreReports, readAppends, toReport } from "../../../domain/CoreProtocol.ts"
 import * as JsonShape from "../../../domain/json/Shape.ts"
 import { Kind } from "../../../domain/json/tables.ts"
 import * as Limits from "../../../domain/Limits.ts"
@@ -59,14 +59,18 @@ export const coreEvents = (report: TurnReport | undefined): BodyKind<CoreEvents>
       JsonShape.object({ events: JsonShape.array(one.shape, Limits.batchedEvents) })
     ),
     decode: Effect.fnUntraced(function*(found, bytes) {
+      const decode = (event: JsonShape.Found) => {
+        const appends = readAppends(event, bytes)
+        return appends === undefined ? Effect.result(one.decode(event, bytes)) : Effect.succeed(Result.succeed(appends))
+      }
       const events = found.field("events")
-      if (events?.kind !== Kind.array) return { event: yield* one.decode(found, bytes) }
+      if (events?.kind !== Kind.array) return { event: yield* Effect.fromResult(yield* decode(found)) }
       if (bytes.length > Limits.batchedEventBytes) return { isTooLarge: true }
       if (events.isTooLong) return yield* tooManyEvents
       return {
         events: yield* Effect.forEach(
           events.members as ReadonlyArray<JsonShape.Found>,
-          (member) => Effect.map(Effect.result(one.decode(member, bytes)), (outcome) => ({ found: member, outcome }))
+          (member) => Effect.map(decode(member), (outcome) => ({ found: member, outcome }))
         )
       }
     })
