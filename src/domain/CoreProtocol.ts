@@ -251,13 +251,13 @@ const sign = TaskEvent.cases.Accepted.make({})
  * event, or is perhaps invalid.
  */
 export const readAppends = (found: Found, bytes: Uint8Array): CoreReport | undefined => {
-  const [task_id, run_id, event_id, type] = ["task_id", "run_id", "event_id", "type"].map((name) =>
-    found.field(name)?.text
-  )
-  const isOther = found.members.some((member, index) =>
-    member !== undefined && !appendFields.has(found.shape.names[index]!)
-  )
-  if (type !== "progress" || isOther || !isPlain(task_id) || !isPlain(run_id) || !isPlain(event_id)) return undefined
+  const textOf = (name: string) => found.field(name)?.text
+  const [task_id, run_id, event_id] = [textOf("task_id"), textOf("run_id"), textOf("event_id")]
+  const { members, shape: { names } } = found
+  const isOther = members.some((member, index) => member !== undefined && !appendFields.has(names[index]!))
+  if (textOf("type") !== "progress" || isOther || !isPlain(task_id) || !isPlain(run_id) || !isPlain(event_id)) {
+    return undefined
+  }
   const [append, list] = [found.field("append"), found.field("appends")]
   if (list !== undefined && (list.kind !== Kind.array || list.isTooLong)) return undefined
   const appends: Array<{ readonly index: number; readonly text: string }> = []

@@ -56,11 +56,9 @@ export const layer = Group.layer(Effect.gen(function*() {
   const endRefused = makeEndRefused(tasks)
   const coreEvents = Bodies.coreEvents(yield* TurnReport)
 
-  type Batched = Extract<Bodies.CoreEvents, { readonly events: unknown }>["events"][number]
-
   /** What became of an event of several: the body of the answer that it would have got alone, with the status of a refusal. */
   const reportBatched = Effect.fnUntraced(
-    function*({ found, outcome }: Batched) {
+    function*({ found, outcome }: Bodies.Batched) {
       if (Result.isSuccess(outcome)) return yield* tasks.report(outcome.success)
       yield* endRefused(found, outcome.failure, false)
       const { code, errors, message } = outcome.failure
@@ -74,7 +72,7 @@ export const layer = Group.layer(Effect.gen(function*() {
   )
 
   /** Events of one run in their order, beside those of others. */
-  const reportAll = Effect.fnUntraced(function*(events: ReadonlyArray<Batched>) {
+  const reportAll = Effect.fnUntraced(function*(events: ReadonlyArray<Bodies.Batched>) {
     const results: Array<Effect.Success<ReturnType<typeof reportBatched>>> = []
     const slow = new Map<string | number, Array<number>>()
     for (const [index, { found, outcome }] of events.entries()) {
@@ -84,6 +82,7 @@ export const layer = Group.layer(Effect.gen(function*() {
       if (reported !== undefined) results[index] = reported
       else if (before === undefined) slow.set(run, [index])
       else before.push(index)
+      if ((index + 1) % Limits.eventsPerTurn === 0) yield* Effect.yieldNow
     }
     const reportOne = (index: number) =>
       Effect.map(reportBatched(events[index]!), (result) => void (results[index] = result))

@@ -58,7 +58,9 @@ const headersOf = (...version: Parameters<typeof etagOf>) => ({
   "cache-control": "private, no-cache"
 })
 
-const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
+const beginning = OpaqueJson.encode(
+  Sse.encoder.write(new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined }))
+)
 
 /** A progress note does not change the status; every other event is named after its new status. */
 const nameOf = ({ status, type }: RecordedEvent): TaskStatus | "progress" => type === "Progressed" ? "progress" : status
@@ -70,14 +72,6 @@ export const describe = (uuid: string, { occurredAt, revision, status, text }: W
   occurred_at: format(occurredAt),
   ...(text === undefined ? {} : { text })
 })
-
-const render = (uuid: string) => (event: WatchedEvent) =>
-  Sse.encoder.write({
-    _tag: "Event",
-    id: String(event.revision),
-    event: nameOf(event),
-    data: JSON.stringify(describe(uuid, event))
-  })
 
 /** The last revision that the client received, or -1, which is before the first, and where its text ends. */
 const lastEventId = (request: HttpServerRequest.HttpServerRequest, includesText: boolean) => {
@@ -115,6 +109,8 @@ const formOf = (uuid: string): Form<Uint8Array> => ({
     ),
   idle: idleFrame
 })
+/** The same of a task alone. */
+const render = (uuid: string) => (event: WatchedEvent) => formOf(uuid).event(event, { ...event, end: 0 })
 
 /** Returns a function that renders a task with the fields that `include` adds. */
 const makeRender = <A>(
@@ -143,7 +139,7 @@ const makeRender = <A>(
       })
   )
 
-const keepAlive = Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => ": keep-alive\n\n")
+const keepAlive = Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => idleFrame)
 
 /** A response of JSON in pieces. The client receives large ones as fast as it takes them. */
 export const makeSend = Effect.map(
@@ -234,21 +230,13 @@ export const make = Effect.gen(function*() {
       const after = yield* lastEventId(request, includesText)
       // 204 makes a client that reconnects automatically stop: no event follows.
       if (isTerminal(task.status) && after.revision >= task.revision) return HttpServerResponse.empty({ status: 204 })
-      const beginning = Stream.succeed(Sse.encoder.write(reconnectAfter))
       // A stream must not outlive the token that opened it.
       const text = includesText
-        ? cutAfter(
-          Stream.concat(
-            Stream.encodeText(beginning),
-            yield* live.read(task, after, formOf(uuid), { includesTurn, ended })
-          ),
-          ended
-        )
+        ? cutAfter(yield* live.read(task, after, formOf(uuid), { beginning, includesTurn, ended }), ended)
         : endWhen(
-          beginning.pipe(
+          Stream.succeed(beginning).pipe(
             Stream.concat(Stream.map(yield* watch.events(task, after.revision, includesTurn), render(uuid))),
-            Stream.merge(keepAlive, { haltStrategy: "left" }),
-            Stream.encodeText
+            Stream.merge(keepAlive, { haltStrategy: "left" })
           ),
           ended
         )

@@ -91,9 +91,8 @@ const makeTeller = Effect.fnUntraced(function*(clock: Clock.Clock) {
 
   return {
     tellLater,
-    changed: (entry: Entry) => {
+    changed: (entry: Entry, at = monotonicMillisOf(clock)) => {
       if (entry.followers.size === 0) return
-      const at = monotonicMillisOf(clock)
       if (entry.tellAt <= at) tell(entry, at)
       else tellLater(entry)
     }

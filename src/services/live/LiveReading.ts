@@ -42,7 +42,9 @@ export interface Form<A> {
   readonly idle: A
 }
 
-interface Options {
+interface Options<A> {
+  /** Comes first. */
+  readonly beginning?: A
   /** Events have the text of the turn too. */
   readonly includesTurn?: boolean
   /** Ends the stream: `Stream.interruptWhen` would pass each text on by another fiber. */
@@ -58,7 +60,7 @@ export class LiveReading extends Context.Service<LiveReading, {
     task: TaskHead,
     after: Place,
     form: Form<A>,
-    options?: Options
+    options?: Options<A>
   ) => Effect.Effect<Stream.Stream<A, StoreUnavailable>, TooManyWaiting>
 }>()("async-task-service/services/live/LiveReading") {
   static readonly layer = Layer.effect(LiveReading, Effect.suspend(() => make))
@@ -268,18 +270,20 @@ const make = Effect.gen(function*() {
       task: TaskHead,
       after: Place,
       form: Form<A>,
-      { ended = Effect.never, includesTurn = false }: Options = {}
+      { beginning, ended = Effect.never, includesTurn = false }: Options<A> = {}
     ) {
       const recorded = yield* watch.events(task, after.revision, includesTurn)
       // A connection that takes nothing does not ask the stream for more: the request itself is interrupted.
       const request = yield* Effect.withFiber(Effect.succeed)
       const cut = () => request.interruptUnsafe()
       return Stream.callback<A, StoreUnavailable>(
-        (queue) =>
-          Effect.raceFirst(follow(task, after, form, recorded, queue, cut), ended).pipe(
+        (queue) => {
+          if (beginning !== undefined) Queue.offerUnsafe(queue, beginning)
+          return Effect.raceFirst(follow(task, after, form, recorded, queue, cut), ended).pipe(
             Effect.andThen(Queue.end(queue)),
             Effect.catch((error) => Queue.fail(queue, error))
-          ),
+          )
+        },
         { bufferSize: capacity, strategy: "suspend" }
       )
     })

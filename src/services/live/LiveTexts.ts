@@ -178,7 +178,7 @@ const make = Effect.gen(function*() {
     return (end === 0 && isFresh) || (index === 0 && (end === 0 || isFresh)) ? 0 : null
   }
 
-  const apply = (text: Entry, appends: Appends) => {
+  const apply = (text: Entry, appends: Appends, at: number) => {
     const expected = text.next ?? firstOf(text, appends[0]?.index)
     let next = expected
     let added = ""
@@ -189,21 +189,22 @@ const make = Effect.gen(function*() {
     }
     const applied = next !== expected
     text.next = next
-    text.usedAt = monotonicMillisOf(clock)
+    text.usedAt = at
     if (applied) {
       text.hasAppends = true
       resize(text, () => text.append(added))
-      changed(text)
+      changed(text, at)
     }
     return { applied, next }
   }
 
   const appendNow = (uuid: TaskId, runId: RunId, appends: Appends): Reported | undefined => {
     const text = entries.get(uuid)
-    const isKnown = text?.runId === runId && monotonicMillisOf(clock) < text.validUntil && ownership.isMine(uuid)
-    if (text === undefined || !isKnown) return undefined
+    const at = monotonicMillisOf(clock)
+    if (text?.runId !== runId || at >= text.validUntil || !ownership.isMine(uuid)) return undefined
     recount(text)
-    return { status: "processing", ...apply(text, appends) }
+    const { applied, next } = apply(text, appends, at)
+    return { status: "processing", applied, next }
   }
 
   const appendHere = Effect.fnUntraced(function*<E>(
@@ -220,8 +221,9 @@ const make = Effect.gen(function*() {
     const text = known ?? (yield* begin(head))
     recount(text)
     if (text.runId !== runId) startRun(text, runId, revision)
-    text.validUntil = monotonicMillisOf(clock) + validity
-    return { status, ...apply(text, appends) }
+    const at = monotonicMillisOf(clock)
+    text.validUntil = at + validity
+    return { status, ...apply(text, appends, at) }
   })
 
   const takeTurn = (

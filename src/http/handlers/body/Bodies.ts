@@ -39,11 +39,15 @@ export const coreEvent = (report: TurnReport | undefined) =>
     to: (event, body) => toReport(event, report && body && (() => report.read(body.found.field("turn"), body.bytes)))
   })
 
+/** One of several events. */
+export interface Batched {
+  readonly found: JsonShape.Found
+  readonly outcome: Result.Result<CoreReport, ValidationFailed>
+}
+
 /** One event, or several of any runs, each with what became of it. */
 export type CoreEvents = { readonly event: CoreReport } | { readonly isTooLarge: true } | {
-  readonly events: ReadonlyArray<
-    { readonly found: JsonShape.Found; readonly outcome: Result.Result<CoreReport, ValidationFailed> }
-  >
+  readonly events: ReadonlyArray<Batched>
 }
 
 const tooManyEvents = invalid("events", `Must not have more than ${Limits.batchedEvents} items`)
@@ -59,20 +63,19 @@ export const coreEvents = (report: TurnReport | undefined): BodyKind<CoreEvents>
       JsonShape.object({ events: JsonShape.array(one.shape, Limits.batchedEvents) })
     ),
     decode: Effect.fnUntraced(function*(found, bytes) {
-      const decode = (event: JsonShape.Found) => {
-        const appends = readAppends(event, bytes)
-        return appends === undefined ? Effect.result(one.decode(event, bytes)) : Effect.succeed(Result.succeed(appends))
-      }
-      const events = found.field("events")
-      if (events?.kind !== Kind.array) return { event: yield* Effect.fromResult(yield* decode(found)) }
+      const list = found.field("events")
+      if (list?.kind !== Kind.array) return { event: readAppends(found, bytes) ?? (yield* one.decode(found, bytes)) }
       if (bytes.length > Limits.batchedEventBytes) return { isTooLarge: true }
-      if (events.isTooLong) return yield* tooManyEvents
-      return {
-        events: yield* Effect.forEach(
-          events.members as ReadonlyArray<JsonShape.Found>,
-          (member) => Effect.map(decode(member), (outcome) => ({ found: member, outcome }))
-        )
+      if (list.isTooLong) return yield* tooManyEvents
+      const events: Array<Batched> = []
+      for (const found of list.members as ReadonlyArray<JsonShape.Found>) {
+        const appends = readAppends(found, bytes)
+        const outcome = appends === undefined
+          ? yield* Effect.result(one.decode(found, bytes))
+          : Result.succeed(appends)
+        if (events.push({ found, outcome }) % Limits.eventsPerTurn === 0) yield* Effect.yieldNow
       }
+      return { events }
     })
   }
 }
