@@ -88,6 +88,7 @@ export const check = <Stores>(
     yield* keepSnapshot
     for (const statement of [queue.add(ended, past), ...queue.leave]) yield* sql.unsafe(statement)
     const after = yield* pagesOf(queue, stores, fresh)
+    // oxlint-disable-next-line no-console -- the figure
     console.log(
       `a claim reads ${before} pages, and ${after} after ${ended} rows left the queue beside an open snapshot`
     )
