@@ -4,6 +4,9 @@ import * as Failure from "./Failure.ts"
 import { absentOr } from "./Fields.ts"
 import { fromValue, type OpaqueJson } from "./json/OpaqueJson.ts"
 import * as RawJson from "./json/RawJson.ts"
+import { readValid } from "./json/Reader.ts"
+import type { Found } from "./json/Shape.ts"
+import { Kind } from "./json/tables.ts"
 import * as Limits from "./Limits.ts"
 import * as Silence from "./Silence.ts"
 import { RunId, TaskEvent, TaskId } from "./Task.ts"
@@ -237,6 +240,44 @@ export const toReport = (reported: CoreEvent, readReport: ReadReport = () => nul
     recordsAcceptance: event._tag !== "Accepted" && "accepted" in reported && reported.accepted === true,
     ...appendsOf(reported)
   }
+}
+
+const appendFields: ReadonlySet<string> = new Set(["task_id", "run_id", "event_id", "type", "append", "appends"])
+const isPlain = (text: string | undefined): text is string => text !== undefined && /^[!-~]{1,255}$/.test(text)
+const sign = TaskEvent.cases.Accepted.make({})
+
+/**
+ * An event that only adds text, read without its schema, which takes three times as long: cores report many. Undefined if it may be another
+ * event, or is perhaps invalid.
+ */
+export const readAppends = (found: Found, bytes: Uint8Array): CoreReport | undefined => {
+  const textOf = (name: string) => found.field(name)?.text
+  const [task_id, run_id, event_id] = [textOf("task_id"), textOf("run_id"), textOf("event_id")]
+  const { members, shape: { names } } = found
+  const isOther = members.some((member, index) => member !== undefined && !appendFields.has(names[index]!))
+  if (textOf("type") !== "progress" || isOther || !isPlain(task_id) || !isPlain(run_id) || !isPlain(event_id)) {
+    return undefined
+  }
+  const [append, list] = [found.field("append"), found.field("appends")]
+  if (list !== undefined && (list.kind !== Kind.array || list.isTooLong)) return undefined
+  const appends: Array<{ readonly index: number; readonly text: string }> = []
+  let size = 0
+  for (const one of [...append === undefined ? [] : [append], ...list?.members ?? []]) {
+    const [index, text] = [one?.field("index"), one?.field("text")]
+    if (index?.kind !== Kind.number || text?.kind !== Kind.string) return undefined
+    const number = Number(readValid(bytes, index.start))
+    size += text.end - text.start
+    if (!Number.isInteger(number) || number < 0 || number >= Number.MAX_SAFE_INTEGER || size > Limits.appendBytes) {
+      return undefined
+    }
+    appends.push({
+      index: number,
+      text: RawJson.stringOf(new RawJson.RawJson(Kind.string, bytes, text.start, text.end))
+    })
+  }
+  return appends.length === 0
+    ? undefined
+    : { task_id, run_id, event_id, event: sign, recordsAcceptance: false, appends }
 }
 
 const finalTypes: ReadonlySet<string> = new Set(["interrupted", "completed", "failed"])

@@ -70,6 +70,8 @@ export const appends = 10_000
 export const batchedEvents = 10_000
 /** Bytes of a request with several events. */
 export const batchedEventBytes = 1024 * 1024
+/** Events of a batch that are taken in one turn of the event loop: a few milliseconds. */
+export const eventsPerTurn = 500
 /** UTF-16 units by which a reader of a text may be behind it. */
 export const unreadText = 1024 * 1024
 /** Between two texts of one reader: 20 a second. */

@@ -1,6 +1,7 @@
 /**
  * The cost of webhook endpoints: CPU of the service and of Postgres for each task that is created and completed, in alternating rounds of two
- * services, of which one has no endpoint. Then changes a second with three endpoints until all are delivered.
+ * services, of which one has no endpoint, and in the last comparison a `callback_url`. With three endpoints also changes a second until all are
+ * delivered.
  */
 import { WebhookTarget } from "../kit/ScriptedService.ts"
 import { eventually, internalToken, mint } from "../kit/Service.ts"
@@ -18,11 +19,11 @@ const startSide = async () => {
   const service = await bench.start()
   const cpu = () => ({ service: cpuOfProcess(service.process.pid!), database: cpuOfTree(bench.database.pid()) })
   const left = async (statement: string) => Number((await bench.sql.unsafe(statement))[0]!["left"])
-  const run = async () => {
+  const run = async (fields: object = {}) => {
     const before = cpu()
     const begun = performance.now()
     let index = 0
-    await repeat(32, (calls) => calls >= tasks, () => service.create(tokens[index++ % tokens.length]!, "1 + 1"))
+    await repeat(32, (calls) => calls >= tasks, () => service.create(tokens[index++ % tokens.length]!, "1 + 1", fields))
     await eventually(
       () => left("SELECT count(*) AS left FROM tasks WHERE completed_at IS NULL"),
       (n) => n === 0,
@@ -32,7 +33,8 @@ const startSide = async () => {
     await eventually(
       () =>
         left(
-          `SELECT count(*) AS left FROM webhook_endpoint_deliveries d JOIN webhook_endpoints w ON w.id = d.endpoint_id
+          `SELECT (SELECT count(*) FROM webhook_deliveries WHERE due_at IS NOT NULL) + count(*) AS left
+          FROM webhook_endpoint_deliveries d JOIN webhook_endpoints w ON w.id = d.endpoint_id
           WHERE due_at IS NOT NULL AND w.url IS NOT NULL`
         ),
       (n) => n === 0,
@@ -60,21 +62,31 @@ const startSide = async () => {
 
 const [without, having] = [await startSide(), await startSide()]
 const sent = (path: string) => ({ url: `${target.url}/${path}` })
-const kinds: Readonly<Record<string, ReadonlyArray<object>>> = {
-  "one for other tasks": [{ ...sent("one"), metadata: { project: "none" } }],
-  "one that is read": [{ url: null }],
-  "one that is sent": [sent("one")],
-  "three that are sent": [sent("one"), sent("two"), sent("three")]
+const callback = { callback_url: `${target.url}/callback`, callback_secret: "a secret of the benchmark" }
+interface Kind {
+  readonly name: string
+  readonly endpoints: ReadonlyArray<object>
+  /** Fields of the tasks of the other side. */
+  readonly instead?: object
 }
+const three = [sent("one"), sent("two"), sent("three")]
+const kinds: ReadonlyArray<Kind> = [
+  { name: "one for other tasks", endpoints: [{ ...sent("one"), metadata: { project: "none" } }] },
+  { name: "one that is read", endpoints: [{ url: null }] },
+  { name: "one that is sent", endpoints: [sent("one")] },
+  { name: "three that are sent", endpoints: three },
+  { name: "one that is sent, beside a callback_url", endpoints: [sent("one")], instead: callback }
+].filter(({ name }) => name.includes(process.env["KIND"] ?? ""))
 
 await without.run()
-await having.only(...kinds["three that are sent"]!)
+await without.run(callback)
+await having.only(...three)
 await having.run()
 for (const { sql } of [without, having]) await sql.unsafe("ANALYZE")
 const found = new Map<string, Array<{ readonly ratio: number; readonly added: string; readonly rate: number }>>()
 for (let round = 1; round <= rounds; round++) {
-  for (const [kind, endpoints] of Object.entries(kinds)) {
-    const base = await without.run()
+  for (const { endpoints, instead, name: kind } of kinds) {
+    const base = await without.run(instead)
     await having.only(...endpoints)
     target.received.length = 0
     const made = await having.run()
@@ -90,7 +102,9 @@ for (let round = 1; round <= rounds; round++) {
   }
 }
 for (const [kind, all] of found) {
-  console.log(`${kind}: ${median(all.map(({ ratio }) => ratio)).toFixed(2)} of the CPU without (median of ${rounds})`)
+  console.log(
+    `${kind}: ${median(all.map(({ ratio }) => ratio)).toFixed(2)} of the CPU of the other side (median of ${rounds})`
+  )
 }
 await without.service.stop()
 await having.service.stop()

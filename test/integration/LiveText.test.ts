@@ -93,7 +93,7 @@ describe("appends of a core", () => {
     const { append, run, token, uuid } = await begin()
     assert.strictEqual((await append("a")).body["status"], "processing")
     assert.strictEqual((await service.get(token, uuid)).body.status, "processing")
-    await interrupt(run)
+    await interrupt(run, { turn: turnOf("a") })
     assert.deepStrictEqual((await append("b", 1)).body["applied"], false)
     await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, {
       results: [{ tool_call_id: "c1", output: 1 }]
@@ -106,6 +106,11 @@ describe("appends of a core", () => {
     assert.strictEqual((await service.call("POST", `/api/tasks/${uuid}/stop`, token)).status, 200)
     const ended = await first("d")
     assert.deepStrictEqual([ended.status, ended.body["status"]], [409, "canceled"])
+    const done = await begin()
+    await done.append("a")
+    assert.strictEqual((await complete(done.run, "a")).status, 200)
+    const behind = await done.append("b", 1)
+    assert.deepStrictEqual([behind.status, behind.body["status"]], [409, "completed"])
     const unknown = { ...run, task_id: "019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913" } as StartedRun
     assert.strictEqual((await report(unknown, { type: "progress", append: { index: 0, text: "x" } })).status, 404)
   })

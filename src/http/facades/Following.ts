@@ -56,7 +56,7 @@ export const makeFollowText = Effect.map(
         },
         event: (event) => last = event,
         idle: undefined
-      }, includesTurn)
+      }, { includesTurn })
       return changes.pipe(
         Stream.filter((change) => change !== undefined),
         Stream.takeUntil((change) => !isActive(change))

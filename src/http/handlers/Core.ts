@@ -56,11 +56,9 @@ export const layer = Group.layer(Effect.gen(function*() {
   const endRefused = makeEndRefused(tasks)
   const coreEvents = Bodies.coreEvents(yield* TurnReport)
 
-  type Batched = Extract<Bodies.CoreEvents, { readonly events: unknown }>["events"][number]
-
   /** What became of an event of several: the body of the answer that it would have got alone, with the status of a refusal. */
   const reportBatched = Effect.fnUntraced(
-    function*({ found, outcome }: Batched) {
+    function*({ found, outcome }: Bodies.Batched) {
       if (Result.isSuccess(outcome)) return yield* tasks.report(outcome.success)
       yield* endRefused(found, outcome.failure, false)
       const { code, errors, message } = outcome.failure
@@ -74,22 +72,24 @@ export const layer = Group.layer(Effect.gen(function*() {
   )
 
   /** Events of one run in their order, beside those of others. */
-  const reportAll = Effect.fnUntraced(function*(events: ReadonlyArray<Batched>) {
+  const reportAll = Effect.fnUntraced(function*(events: ReadonlyArray<Bodies.Batched>) {
     const results: Array<Effect.Success<ReturnType<typeof reportBatched>>> = []
-    const byRun = Map.groupBy(events.entries(), ([index, { found }]) => found.field("run_id")?.text ?? index)
-    yield* Effect.forEach(
-      byRun.values(),
-      (ofRun) =>
-        Effect.forEach(
-          ofRun,
-          ([index, event]) => Effect.map(reportBatched(event), (result) => void (results[index] = result)),
-          { discard: true }
-        ),
-      {
-        concurrency: batchConcurrency,
-        discard: true
-      }
-    )
+    const slow = new Map<string | number, Array<number>>()
+    for (const [index, { found, outcome }] of events.entries()) {
+      const run = Result.isSuccess(outcome) ? outcome.success.run_id : found.field("run_id")?.text ?? index
+      const before = slow.get(run)
+      const reported = before === undefined && Result.isSuccess(outcome) ? tasks.reportNow(outcome.success) : undefined
+      if (reported !== undefined) results[index] = reported
+      else if (before === undefined) slow.set(run, [index])
+      else before.push(index)
+      if ((index + 1) % Limits.eventsPerTurn === 0) yield* Effect.yieldNow
+    }
+    const reportOne = (index: number) =>
+      Effect.map(reportBatched(events[index]!), (result) => void (results[index] = result))
+    yield* Effect.forEach(slow.values(), (ofRun) => Effect.forEach(ofRun, reportOne, { discard: true }), {
+      concurrency: batchConcurrency,
+      discard: true
+    })
     return { results }
   })
 

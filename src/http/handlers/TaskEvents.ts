@@ -9,7 +9,7 @@ import { type Form, LiveReading, type Place } from "../../services/live/LiveRead
 import type { RecordedEvent } from "../../services/store/tasks/TaskStore.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
-import { endWhen } from "../../services/timing/StreamEnds.ts"
+import { cutAfter, endWhen } from "../../services/timing/StreamEnds.ts"
 import { invalid } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
@@ -77,18 +77,23 @@ export const make = Effect.gen(function*() {
       // 204 makes a client that reconnects automatically stop: no event follows.
       if (isTerminal(task.status) && after.revision >= task.revision) return HttpServerResponse.empty({ status: 204 })
       const form = formOf(uuid)
-      const written = includesText
-        ? yield* live.read(task, after, form, includesTurn)
-        : Stream.merge(
-          Stream.map(
-            yield* watch.events(task, after.revision, includesTurn),
-            (event) => form.event(event, { revision: event.revision, end: 0 })
-          ),
-          Stream.map(ticks, () => form.idle),
-          { haltStrategy: "left" }
-        )
       // A stream must not outlive the token that opened it.
-      const stream = endWhen(Stream.concat(Stream.succeed(reconnect), written), ended)
+      const stream = includesText
+        ? cutAfter(yield* live.read(task, after, form, { beginning: reconnect, includesTurn, ended }), ended)
+        : endWhen(
+          Stream.concat(
+            Stream.succeed(reconnect),
+            Stream.merge(
+              Stream.map(
+                yield* watch.events(task, after.revision, includesTurn),
+                (event) => form.event(event, { revision: event.revision, end: 0 })
+              ),
+              Stream.map(ticks, () => form.idle),
+              { haltStrategy: "left" }
+            )
+          ),
+          ended
+        )
       return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : stream, {
         contentType: "text/event-stream",
         headers: { "cache-control": "no-store", "x-accel-buffering": "no" }

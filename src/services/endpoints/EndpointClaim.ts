@@ -37,8 +37,10 @@ const Row = Schema.Struct({
 })
 
 const ofClaim = {
-  /** The oldest due delivery of each endpoint, null without one. Arrays, because an object would have ids as its keys. */
-  oldest: Schema.fromJsonString(Schema.Array(Schema.Tuple([Schema.String, Schema.NullOr(Timestamp)]))),
+  /** The oldest due delivery of each endpoint, null without one: in one of the rows. Arrays, because an object would have ids as its keys. */
+  oldest: Schema.NullOr(
+    Schema.fromJsonString(Schema.Array(Schema.Tuple([Schema.String, Schema.NullOr(Timestamp)])))
+  ),
   hasMore: Schema.Boolean
 }
 /** At least one row, which is empty if nothing was claimed. */
@@ -119,7 +121,7 @@ export const claim = query(
       CASE WHEN b.bytes <= ${largeBody} THEN b.body END AS body, coalesce(b.bytes, 0) AS bytes
     FROM claimed c JOIN endpoint w ON w.id = c.endpoint_id LEFT JOIN webhook_endpoint_bodies b ON ${bodyOf("c")}
   )
-  SELECT head.*, shown.* FROM (
+  SELECT CASE WHEN row_number() OVER () = 1 THEN head.oldest END AS oldest, head."hasMore", shown.* FROM (
     SELECT (
         SELECT coalesce(json_agg(json_build_array(e.id, (
           SELECT ${micros("d.due_at")}::bigint FROM webhook_endpoint_deliveries d

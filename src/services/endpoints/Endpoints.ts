@@ -59,7 +59,7 @@ export class Endpoints extends Context.Service<Endpoints, {
     id: string,
     replay: Replay
   ) => Call<{ readonly enqueued: number; readonly left: number }, EndpointNotFound>
-  /** The events behind a position, and those that follow, until the node drains. */
+  /** The events behind a position, and those that follow, until the node drains or the endpoint is no longer read. */
   readonly events: (
     id: string,
     after: number
@@ -188,9 +188,17 @@ const make = Effect.gen(function*() {
         for (let isFirst = isBehind;; isFirst = false) {
           if (!isFirst) yield* Effect.sleep(readPause)
           const committed = outbox.next()
-          const events = yield* store.read(id, after, yield* now).pipe(
-            Effect.catch((error) => Effect.as(Effect.logWarning("events of an endpoint cannot be read", error), []))
-          )
+          const { events, isRead } = yield* Effect.gen(function*() {
+            const events = yield* store.read(id, after, yield* now)
+            const endpoint = events.length > 0 ? undefined : Option.getOrUndefined(yield* store.get(id))
+            return { events, isRead: events.length > 0 || endpoint?.url === null }
+          }).pipe(Effect.catch((error) =>
+            Effect.as(Effect.logWarning("events of an endpoint cannot be read", error), { events: [], isRead: true })
+          ))
+          // It was deleted, or has a URL now.
+          if (!isRead) {
+            return [events, Option.none()] as const
+          }
           const last = events.at(-1)
           if (last !== undefined) {
             const isFull = events.length >= Endpoint.limits.readRows

@@ -26,7 +26,7 @@ const outboxOf = Effect.gen(function*() {
       const since = new Map<string, Timestamp>()
       for (const [id, floor] of floors) since.set(id, yield* floor.from(request.at))
       const claimed = yield* rows(EndpointClaim.claim, EndpointClaim.bindClaim(request, since))
-      const oldest = new Map(claimed[0]?.oldest)
+      const oldest = new Map(claimed.find(({ oldest }) => oldest !== null)?.oldest)
       for (const id of floors.keys()) if (!oldest.has(id)) floors.delete(id)
       // Attempts that may not count as lost yet are not found.
       if (request.lostBefore >= request.at) {
@@ -35,7 +35,7 @@ const outboxOf = Effect.gen(function*() {
       const deliveries = claimed.flatMap((row): ReadonlyArray<EndpointDelivery> =>
         row.endpointId === null
           ? []
-          : [{ ...Struct.omit(row, ["endpointId", "oldest", "hasMore"]), sub: row.endpointId, claimedAt: request.at }]
+          : [{ ...row, sub: row.endpointId, claimedAt: request.at }]
       )
       const found = [...oldest.values()].flatMap((at) => at ?? [])
       return {

@@ -4,12 +4,11 @@
  */
 import { Clock, Duration, Effect, Latch } from "effect"
 import * as Limits from "../../domain/Limits.ts"
-import type { TaskId } from "../../domain/Task.ts"
+import type { RunId, TaskId } from "../../domain/Task.ts"
 import { monotonicMillisOf } from "../../domain/Timestamp.ts"
-import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { LiveBytes, observe } from "../limits/Memory.ts"
 import * as Worker from "../timing/Worker.ts"
-import type { LiveText } from "./LiveText.ts"
+import { LiveText } from "./LiveText.ts"
 
 /** Milliseconds after which a text is dropped that nobody used: of a live task, and of one that has ended. */
 const idle = { live: 5 * 60_000, ended: 60_000 }
@@ -25,26 +24,40 @@ const interval = Duration.toMillis(Limits.textInterval)
 /** The longest sleep, in milliseconds, while followers wait for their turn: one that is due earlier may come meanwhile. */
 const tick = 5
 
-/** A text with what this node knows of it. */
-export interface Entry {
-  readonly text: LiveText
-  /** A text that is read is not removed. */
-  readers: number
+/** A text with what this node knows of the run that writes it. */
+export class Entry extends LiveText {
+  readonly uuid: TaskId
+  /** The run whose appends are counted; undefined before the first. */
+  runId: RunId | undefined = undefined
+  /** The index of the append that is expected; null if it is not known. */
+  next: number | null = null
+  /** Whether its run appends: then the text is more than the turns that were stored. */
+  hasAppends = false
+  /** The revision of the newest turn that the text has; -1 before the first. */
+  turnRevision = -1
   /** The revision at which its run began again after tool results; -1 in the first run. */
-  resumedAt: number
-  /** How far the text of the owner is, if that is another node and can be reached. */
-  remote: { readonly version: number; readonly end: number } | undefined
-  /** Open once the owner has said what it has. */
-  readonly isKnown: Latch.Latch
-  hasEnded: boolean
+  resumedAt = -1
+  /** Monotonic milliseconds until which the run is known to be the current one. */
+  validUntil = -Infinity
+  /** Monotonic milliseconds of the last append or read. */
+  usedAt = 0
+  /** Monotonic milliseconds from which on its followers may be told of the next change. */
+  tellAt = 0
+  /** A text that is read is not removed. */
+  readers = 0
+  hasEnded = false
   /** The moment from which on this node owned the task when it last counted appends; infinite if it did not. */
   ownedSince: number
-  /** Whether the text may be older than the stored turn: others have owned the task since. */
-  isStale: boolean
-  /** Whether the first append may be the next one, of a run that has none here. */
-  mayStart: boolean
-  /** Monotonic milliseconds from which on its followers may be told of the next change. */
-  tellAt: number
+  /** How far the text of the owner is, if that is another node and can be reached. */
+  remote: { readonly version: number; readonly end: number } | undefined = undefined
+  /** Open once the owner has said what it has. */
+  readonly isKnown = Latch.makeUnsafe()
+
+  constructor(uuid: TaskId, base: number, ownedSince: number) {
+    super(base)
+    this.uuid = uuid
+    this.ownedSince = ownedSince
+  }
 }
 
 /** Tells followers of changes, at most once in `interval` for each text. */
@@ -56,7 +69,7 @@ const makeTeller = Effect.fnUntraced(function*(clock: Clock.Clock) {
     later.delete(entry)
     // A timer that is late does not delay those after it.
     entry.tellAt = at - entry.tellAt < interval ? entry.tellAt + interval : at + interval
-    for (const { onChange } of entry.text.followers) onChange()
+    for (const { onChange } of entry.followers) onChange()
   }
   const tellLater = (entry: Entry) => {
     if (later.add(entry).size === 1) hasLater.openUnsafe()
@@ -78,9 +91,8 @@ const makeTeller = Effect.fnUntraced(function*(clock: Clock.Clock) {
 
   return {
     tellLater,
-    changed: (entry: Entry) => {
-      if (entry.text.followers.size === 0) return
-      const at = monotonicMillisOf(clock)
+    changed: (entry: Entry, at = monotonicMillisOf(clock)) => {
+      if (entry.followers.size === 0) return
       if (entry.tellAt <= at) tell(entry, at)
       else tellLater(entry)
     }
@@ -90,15 +102,14 @@ const makeTeller = Effect.fnUntraced(function*(clock: Clock.Clock) {
 export const make = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const maxBytes = yield* LiveBytes
-  const ownership = yield* TaskOwnership
   const entries = new Map<TaskId, Entry>()
   let bytes = 0
   yield* observe("core", "live", maxBytes, { inUse: () => bytes, waiting: () => 0 })
 
-  const isHere = (entry: Entry) => entries.get(entry.text.uuid) === entry
+  const isHere = (entry: Entry) => entries.get(entry.uuid) === entry
   const remove = (entry: Entry) => {
-    entries.delete(entry.text.uuid)
-    bytes -= entry.text.size
+    entries.delete(entry.uuid)
+    bytes -= entry.size
   }
   const freeSome = () => {
     if (bytes <= maxBytes) return
@@ -107,51 +118,44 @@ export const make = Effect.gen(function*() {
       if (bytes <= maxBytes * freedTo) break
       if (other.hasEnded && other.readers === 0) remove(other)
       else {
-        const before = other.text.size
-        other.text.free()
-        bytes += other.text.size - before
+        const before = other.size
+        other.free()
+        bytes += other.size - before
       }
     }
   }
   /** Runs a change of a text, and frees others if there is too much. */
   const resize = <A>(entry: Entry, change: () => A): A => {
-    const before = entry.text.size
+    const before = entry.size
     const changed = change()
-    if (isHere(entry)) bytes += entry.text.size - before
+    if (isHere(entry)) bytes += entry.size - before
     freeSome()
     return changed
   }
   const hasEntries = Latch.makeUnsafe()
   /** A text that was used is freed last. */
   const use = (entry: Entry) => {
-    entry.text.usedAt = monotonicMillisOf(clock)
+    entry.usedAt = monotonicMillisOf(clock)
     if (!isHere(entry)) return
-    entries.delete(entry.text.uuid)
-    entries.set(entry.text.uuid, entry)
+    entries.delete(entry.uuid)
+    entries.set(entry.uuid, entry)
   }
-  const add = (text: LiveText): Entry => {
-    const entry: Entry = {
-      text,
-      readers: 0,
-      resumedAt: -1,
-      hasEnded: false,
-      ownedSince: ownership.ownedSince(text.uuid),
-      isStale: false,
-      mayStart: true,
-      remote: undefined,
-      isKnown: Latch.makeUnsafe(),
-      tellAt: 0
-    }
+  /** Adds an entry, unless another fiber has added one of its task meanwhile. */
+  const add = (entry: Entry): Entry => {
+    const known = entries.get(entry.uuid)
+    if (known !== undefined) return known
     if (entries.size === 0) hasEntries.openUnsafe()
-    entries.set(text.uuid, entry)
-    text.usedAt = monotonicMillisOf(clock)
+    entries.set(entry.uuid, entry)
+    entry.usedAt = monotonicMillisOf(clock)
+    bytes += entry.size
+    freeSome()
     return entry
   }
   const dropIdle = Effect.sync(() => {
     const at = monotonicMillisOf(clock)
     for (const entry of entries.values()) {
       const longest = entry.hasEnded ? idle.ended : idle.live
-      if (entry.readers === 0 && at - entry.text.usedAt > longest) remove(entry)
+      if (entry.readers === 0 && at - entry.usedAt > longest) remove(entry)
     }
   })
   yield* Worker.make({

@@ -12,7 +12,8 @@ import * as TurnParts from "../../domain/TurnParts.ts"
 import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { TaskWatch, type WatchedEvent } from "../tasks/TaskWatch.ts"
 import { makeClient, Turns } from "../tasks/Turns.ts"
-import { borderOf, keptUnits, type LiveText, type Part } from "./LiveText.ts"
+import type { Entry } from "./LiveEntries.ts"
+import { borderOf, keptUnits, type Part } from "./LiveText.ts"
 import { LiveTexts, textShape } from "./LiveTexts.ts"
 
 /** One event or text waits for a connection: what is written meanwhile is joined. */
@@ -35,10 +36,19 @@ export interface TextEvent {
 
 /** How a reader gets what it reads. Readers of one text that are at the same place share what `text` returns. */
 export interface Form<A> {
-  readonly text: (event: TextEvent, place: Place, text: Pick<LiveText, "runId" | "hasAppends">) => A
+  readonly text: (event: TextEvent, place: Place, text: Pick<Entry, "runId" | "hasAppends">) => A
   readonly event: (event: WatchedEvent, place: Place) => A
   /** Sent while nothing else is. */
   readonly idle: A
+}
+
+interface Options<A> {
+  /** Comes first. */
+  readonly beginning?: A
+  /** Events have the text of the turn too. */
+  readonly includesTurn?: boolean
+  /** Ends the stream: `Stream.interruptWhen` would pass each text on by another fiber. */
+  readonly ended?: Effect.Effect<unknown>
 }
 
 export class LiveReading extends Context.Service<LiveReading, {
@@ -50,7 +60,7 @@ export class LiveReading extends Context.Service<LiveReading, {
     task: TaskHead,
     after: Place,
     form: Form<A>,
-    includesTurn?: boolean
+    options?: Options<A>
   ) => Effect.Effect<Stream.Stream<A, StoreUnavailable>, TooManyWaiting>
 }>()("async-task-service/services/live/LiveReading") {
   static readonly layer = Layer.effect(LiveReading, Effect.suspend(() => make))
@@ -74,7 +84,7 @@ const make = Effect.gen(function*() {
   const watch = yield* TaskWatch
   const store = yield* TaskStore
   const turns = yield* Turns
-  const encoded = new WeakMap<LiveText, Encoded>()
+  const encoded = new WeakMap<Entry, Encoded>()
 
   /** The whole text of a stored turn, in memory that is shared with others who read it at the same time. */
   const readWhole = yield* turns.share((version) =>
@@ -155,7 +165,7 @@ const make = Effect.gen(function*() {
     /** The beginning that is not kept any more, from the stored turn as far as that has it. */
     const readBeginning = Effect.fnUntraced(function*() {
       const outline = Option.getOrUndefined(yield* store.outline(task.uuid))
-      if (outline !== undefined) yield* texts.settle(text, outline.revision, outline.status)
+      if (outline !== undefined) yield* texts.settle(text, outline.revision)
       const whole = outline === undefined ? undefined : yield* readWhole(client, outline)
       compare()
       if (!lacksBeginning()) return
@@ -242,7 +252,7 @@ const make = Effect.gen(function*() {
             for (const event of events) {
               if (event.type === "ToolResultsSubmitted") texts.resume(text, event.revision)
             }
-            yield* texts.settle(text, newest.revision, newest.status)
+            yield* texts.settle(text, newest.revision)
             for (const event of events) {
               compare()
               if (event === newest && endsPart(event)) yield* finish
@@ -256,17 +266,24 @@ const make = Effect.gen(function*() {
   })
 
   return LiveReading.of({
-    read: Effect.fnUntraced(function*<A>(task: TaskHead, after: Place, form: Form<A>, includesTurn = false) {
+    read: Effect.fnUntraced(function*<A>(
+      task: TaskHead,
+      after: Place,
+      form: Form<A>,
+      { beginning, ended = Effect.never, includesTurn = false }: Options<A> = {}
+    ) {
       const recorded = yield* watch.events(task, after.revision, includesTurn)
       // A connection that takes nothing does not ask the stream for more: the request itself is interrupted.
       const request = yield* Effect.withFiber(Effect.succeed)
       const cut = () => request.interruptUnsafe()
       return Stream.callback<A, StoreUnavailable>(
-        (queue) =>
-          follow(task, after, form, recorded, queue, cut).pipe(
+        (queue) => {
+          if (beginning !== undefined) Queue.offerUnsafe(queue, beginning)
+          return Effect.raceFirst(follow(task, after, form, recorded, queue, cut), ended).pipe(
             Effect.andThen(Queue.end(queue)),
             Effect.catch((error) => Queue.fail(queue, error))
-          ),
+          )
+        },
         { bufferSize: capacity, strategy: "suspend" }
       )
     })

@@ -3,7 +3,6 @@
  * text that does not continue the one before is another `version`.
  */
 import * as Limits from "../../domain/Limits.ts"
-import type { RunId, TaskId } from "../../domain/Task.ts"
 
 /** UTF-16 units of one text that are kept: 256 KiB of ASCII. */
 export const keptUnits = 256 * 1024
@@ -39,23 +38,10 @@ export const borderOf = (text: string, index: number) =>
 const copy = (slice: string) => [slice.slice(0, 1), slice.slice(1)].join("")
 
 export class LiveText {
-  readonly uuid: TaskId
-  /** The run whose appends are counted; undefined before the first. */
-  runId: RunId | undefined = undefined
-  /** The index of the append that is expected; null if it is not known. */
-  next: number | null = null
-  /** Whether its run appends: then the text is more than the turns that were stored. */
-  hasAppends = false
   /** Counts the texts that do not continue the one before. */
   version = 0
   /** Only a reader that has seen this revision of the task has the text so far up to its offset. */
   base: number
-  /** The revision of the newest turn that the text has; -1 before the first. */
-  turnRevision = -1
-  /** Monotonic milliseconds until which the run is known to be the current one. */
-  validUntil = -Infinity
-  /** Monotonic milliseconds of the last append or read. */
-  usedAt = 0
   readonly followers = new Set<Follower>()
   /** They begin with whole characters. */
   readonly #blocks: Array<string> = []
@@ -63,8 +49,7 @@ export class LiveText {
   #dropped = 0
   #length = 0
 
-  constructor(uuid: TaskId, base: number) {
-    this.uuid = uuid
+  constructor(base: number) {
     this.base = base
   }
 

@@ -13,16 +13,18 @@ import { monotonicMillisOf } from "../../domain/Timestamp.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { Changes } from "../signals/Changes.ts"
-import { type TaskOutline, TaskStore } from "../store/tasks/TaskStore.ts"
+import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { Turns } from "../tasks/Turns.ts"
-import * as LiveEntries from "./LiveEntries.ts"
+import { Entry, make as makeEntries } from "./LiveEntries.ts"
 import { type Change, type Handed, Peers, type Taken } from "./LivePeers.ts"
-import { borderOf, keptUnits, LiveText, type Part } from "./LiveText.ts"
+import { borderOf, keptUnits, type Part } from "./LiveText.ts"
 
 /** Milliseconds for which a run that was the current one counts as such without another look, and between its signs of life. */
 const validity = 5000
 /** The longest that a reader waits for the owner of its task. */
 const ownerPatience = Duration.millis(500)
+/** Events of a task that are looked at for the begin of its current run. */
+const maxEvents = 500
 
 export const textShape = object({ output: TurnParts.output })
 
@@ -58,6 +60,8 @@ type Appends = NonNullable<Handed["appends"]>
 export class LiveTexts extends Context.Service<LiveTexts, {
   /** Whether a turn of this task has to be reported to `turn`. */
   readonly has: (uuid: TaskId) => boolean
+  /** Adds text to that of a run which this node has, and knows to be the current one; undefined if it does not. */
+  readonly appendNow: (uuid: TaskId, runId: RunId, appends: Appends) => Reported | undefined
   /** Adds text. `sign` records a sign of life of the run, and fails when the run is not the current one. */
   readonly append: <E>(
     run: { readonly uuid: TaskId; readonly runId: RunId; readonly eventId: string },
@@ -75,20 +79,20 @@ export class LiveTexts extends Context.Service<LiveTexts, {
     run: { readonly uuid: TaskId; readonly runId: RunId; readonly eventId: string }
   ) => Effect.Effect<number | null>
   /** The text of a task for a reader, until the scope closes. */
-  readonly open: (task: TaskHead) => Effect.Effect<LiveText, StoreUnavailable, Scope.Scope>
+  readonly open: (task: TaskHead) => Effect.Effect<Entry, StoreUnavailable, Scope.Scope>
   /** Passes the text and its changes on to another node, until the scope closes. */
   readonly feed: (
     task: TaskHead,
     send: (change: Change) => void
   ) => Effect.Effect<void, StoreUnavailable, Scope.Scope>
   /** Brings a text up to the turn of a revision. The turn of a task that has ended well is right, whatever came before. */
-  readonly settle: (text: LiveText, revision: number, status: TaskStatus) => Effect.Effect<void, StoreUnavailable>
+  readonly settle: (text: Entry, revision: number) => Effect.Effect<void, StoreUnavailable>
   /** The outcome of a report that another node passed on to this one, the owner. */
   readonly take: <E>(handed: Handed, sign: Effect.Effect<TaskHead, E>) => Effect.Effect<Taken, E | StoreUnavailable>
   /** The run goes on after tool results, at a revision: as another one, with a text of its own. */
-  readonly resume: (text: LiveText, revision: number) => void
+  readonly resume: (text: Entry, revision: number) => void
   /** Tells the followers of the text later, if they cannot be told now. */
-  readonly tellLater: (text: LiveText) => void
+  readonly tellLater: (text: Entry) => void
 }>()("async-task-service/services/live/LiveTexts") {
   static readonly layer = Layer.effect(LiveTexts, Effect.suspend(() => make))
 }
@@ -100,190 +104,174 @@ const make = Effect.gen(function*() {
   const changes = yield* Changes
   const peers = yield* Peers
   const clock = yield* Clock.Clock
-  const { add, changed, entries, resize, tellLater, use } = yield* LiveEntries.make
+  const { add, changed, entries, resize, tellLater, use } = yield* makeEntries
 
   yield* changes.observe((uuid, head) => {
-    const entry = entries.get(uuid)
-    if (entry === undefined) return
-    const isValid = head?.status === "processing" && head.runId === entry.text.runId
-    entry.text.validUntil = isValid ? monotonicMillisOf(clock) + validity : -Infinity
-    if (head !== undefined && isTerminal(head.status)) entry.hasEnded = true
-  })
-
-  const readOutline = (uuid: TaskId) => Effect.map(store.outline(uuid), Option.getOrUndefined)
-  const readPart = (outline: TaskOutline) =>
-    Effect.map(turns.read(outline, textShape, takePart), (part): Part => part ?? { offset: 0, text: "" })
-
-  /** The revision at which the current run began after tool results, or -1, and whether it reported a turn since. */
-  const currentRun = Effect.fnUntraced(function*({ revision, uuid }: TaskOutline) {
-    const events = yield* store.eventsAfter(uuid, Math.max(-1, revision - 500), 500)
-    const resumed = events.findLastIndex(({ type }) => type === "ToolResultsSubmitted")
-    return {
-      resumedAt: events[resumed]?.revision ?? -1,
-      hasTurn: resumed < 0 || events.slice(resumed).some(({ type }) => type === "Progressed")
-    }
-  })
-
-  /** The text of a task of which nothing is known here, with what was stored. */
-  const begin = Effect.fnUntraced(function*(head: TaskHead) {
-    const { runId, uuid } = head
-    // Others may have had more of the text before: the task may be older than this process, or than its ownership here.
-    const isFresh = createdAt(uuid) >= ownership.ownedSince(uuid)
-    const outline = yield* readOutline(uuid)
-    const part = outline === undefined ? undefined : yield* readPart(outline)
-    const isStored = outline !== undefined && part?.text !== ""
-    const run = isStored ? yield* currentRun(outline) : undefined
-    const known = entries.get(uuid)
-    if (known !== undefined) return known
-    const entry = add(new LiveText(uuid, outline?.revision ?? head.revision))
-    const { text } = entry
-    text.runId = runId
-    entry.hasEnded = isTerminal(head.status)
-    if (run !== undefined) {
-      const { revision, status } = outline!
-      entry.resumedAt = run.resumedAt
-      text.turnRevision = revision
-      // The turn is that of an earlier run, while the current one has written none.
-      if (run.hasTurn || status !== "processing") {
-        resize(entry, () => text.merge(part!, revision))
-        entry.mayStart = isFresh
-      }
-    }
-    return entry
+    const text = entries.get(uuid)
+    if (text === undefined) return
+    const isValid = head?.status === "processing" && head.runId === text.runId
+    text.validUntil = isValid ? monotonicMillisOf(clock) + validity : -Infinity
+    if (head !== undefined && isTerminal(head.status)) text.hasEnded = true
   })
 
   /** The text of a run begins without that of the one before. */
-  const startRun = (entry: LiveEntries.Entry, runId: RunId | undefined, revision: number) => {
-    const { text } = entry
+  const startRun = (text: Entry, runId: RunId | undefined, revision: number) => {
     text.runId = runId
     text.next = null
     // A turn that was stored before is that of an earlier run.
     text.turnRevision = revision
-    entry.mayStart = true
     if (text.end === 0) text.base = revision
-    else resize(entry, () => text.replace({ offset: 0, text: "" }, revision))
+    else resize(text, () => text.replace({ offset: 0, text: "" }, revision))
   }
+
+  const resume = (text: Entry, revision: number) => {
+    if (text.resumedAt >= revision) return
+    text.resumedAt = revision
+    if (text.base < revision) startRun(text, undefined, revision)
+  }
+
+  /** Brings a text up to the stored turn, unless it is ahead: the turn was read later than it was stored. */
+  const readTurn = Effect.fnUntraced(function*(text: Entry) {
+    const outline = Option.getOrUndefined(yield* store.outline(text.uuid))
+    if (outline === undefined || outline.revision <= text.turnRevision) return
+    const { revision, status, uuid } = outline
+    const part = (yield* turns.read(outline, textShape, takePart)) ?? { offset: 0, text: "" }
+    const events = yield* store.eventsAfter(uuid, Math.max(text.turnRevision, revision - maxEvents), maxEvents)
+    if (revision <= text.turnRevision) return
+    const resumed = events.findLastIndex(({ type }) => type === "ToolResultsSubmitted")
+    if (resumed >= 0) resume(text, events[resumed]!.revision)
+    text.turnRevision = revision
+    // The turn is that of an earlier run, while the current one has written none.
+    if (status === "processing" && resumed >= 0 && !events.slice(resumed).some(({ type }) => type === "Progressed")) {
+      return
+    }
+    if (status !== "completed" && (text.hasAppends || isTerminal(status)) && text.continues(part)) return
+    if (resize(text, () => text.merge(part, revision)) !== "same") changed(text)
+  })
+
+  const settle = (text: Entry, revision: number) => text.turnRevision < revision ? readTurn(text) : Effect.void
+
+  /** The text of a task of which nothing is known here, with what was stored. */
+  const begin = Effect.fnUntraced(function*({ revision, runId, status, uuid }: TaskHead) {
+    const text = new Entry(uuid, -1, ownership.ownedSince(uuid))
+    yield* readTurn(text)
+    text.base = Math.max(revision, text.turnRevision)
+    text.runId = runId
+    text.hasEnded = isTerminal(status)
+    return add(text)
+  })
 
   /** Others may have counted appends since this node owned the task last. */
-  const recount = (entry: LiveEntries.Entry) => {
-    const since = ownership.ownedSince(entry.text.uuid)
-    if (entry.ownedSince === since) return
-    entry.ownedSince = since
-    entry.text.next = null
-    entry.mayStart = false
-    entry.isStale = true
+  const recount = (text: Entry) => {
+    const since = ownership.ownedSince(text.uuid)
+    if (text.ownedSince === since) return
+    text.ownedSince = since
+    text.next = null
   }
 
-  const apply = (
-    entry: LiveEntries.Entry,
-    appends: Appends
-  ): { readonly applied: boolean; readonly next: number | null } => {
-    const { text } = entry
+  /**
+   * The index that is expected of a run of which no append is known: the first one, if the text is empty or this node has always owned the
+   * task. Only both together say so when another index comes.
+   */
+  const firstOf = ({ end, ownedSince, uuid }: Entry, index: number | undefined) => {
+    const isFresh = createdAt(uuid) >= ownedSince
+    return (end === 0 && isFresh) || (index === 0 && (end === 0 || isFresh)) ? 0 : null
+  }
+
+  const apply = (text: Entry, appends: Appends, at: number) => {
+    const expected = text.next ?? firstOf(text, appends[0]?.index)
+    let next = expected
     let added = ""
-    if (entry.mayStart && text.next === null && appends[0]?.index === 0) text.next = 0
-    let { next } = text
     for (const append of appends) {
-      if (next === null || append.index !== next) continue
+      if (append.index !== next) continue
       added += append.text
       next++
     }
-    const applied = next !== text.next
+    const applied = next !== expected
     text.next = next
-    text.usedAt = monotonicMillisOf(clock)
+    text.usedAt = at
     if (applied) {
-      entry.text.hasAppends = true
-      resize(entry, () => text.append(added))
-      changed(entry)
+      text.hasAppends = true
+      resize(text, () => text.append(added))
+      changed(text, at)
     }
     return { applied, next }
   }
 
-  const appendHere = <E>(
-    { runId, uuid }: { readonly uuid: TaskId; readonly runId: RunId },
+  const appendNow = (uuid: TaskId, runId: RunId, appends: Appends): Reported | undefined => {
+    const text = entries.get(uuid)
+    const at = monotonicMillisOf(clock)
+    if (text?.runId !== runId || at >= text.validUntil || !ownership.isMine(uuid)) return undefined
+    recount(text)
+    const { applied, next } = apply(text, appends, at)
+    return { status: "processing", applied, next }
+  }
+
+  const appendHere = Effect.fnUntraced(function*<E>(
+    { runId, uuid }: Pick<Handed, "uuid" | "runId">,
     appends: Appends,
     sign: Effect.Effect<TaskHead, E>
-  ): Effect.Effect<Reported, E | StoreUnavailable> =>
-    Effect.suspend(() => {
-      const known = entries.get(uuid)
-      if (known !== undefined) recount(known)
-      if (known !== undefined && known.text.runId === runId && monotonicMillisOf(clock) < known.text.validUntil) {
-        return Effect.succeed({ status: "processing" as const, ...apply(known, appends) })
-      }
-      return Effect.flatMap(sign, (head): Effect.Effect<Reported, StoreUnavailable> => {
-        if (head.status !== "processing") {
-          return Effect.succeed({ status: head.status, applied: false, next: known?.text.next ?? null })
-        }
-        const entry = entries.get(uuid)
-        return Effect.map(entry === undefined ? begin(head) : Effect.succeed(entry), (entry) => {
-          if (entry.text.runId !== runId) startRun(entry, runId, head.revision)
-          entry.text.validUntil = monotonicMillisOf(clock) + validity
-          return { status: head.status, ...apply(entry, appends) }
-        })
-      })
-    })
+  ): Effect.fn.Return<Reported, E | StoreUnavailable> {
+    const reported = appendNow(uuid, runId, appends)
+    if (reported !== undefined) return reported
+    const head = yield* sign
+    const { revision, status } = head
+    const known = entries.get(uuid)
+    if (status !== "processing") return { status, applied: false, next: known?.next ?? null }
+    const text = known ?? (yield* begin(head))
+    recount(text)
+    if (text.runId !== runId) startRun(text, runId, revision)
+    const at = monotonicMillisOf(clock)
+    text.validUntil = at + validity
+    return { status, ...apply(text, appends, at) }
+  })
 
   const takeTurn = (
     { revision, runId, uuid }: { readonly uuid: TaskId; readonly runId: RunId; readonly revision: number },
     part: Part,
     next: number | undefined
   ): number | null => {
-    const entry = entries.get(uuid) ?? add(new LiveText(uuid, revision))
-    const { text } = entry
-    recount(entry)
+    const text = entries.get(uuid) ?? add(new Entry(uuid, revision, ownership.ownedSince(uuid)))
+    recount(text)
     if (revision < text.turnRevision) return text.next
     text.turnRevision = revision
-    if (text.runId !== runId) startRun(entry, runId, revision)
+    if (text.runId !== runId) startRun(text, runId, revision)
     if (next !== undefined) {
       text.next = next
-      entry.text.hasAppends = true
+      text.hasAppends = true
     }
-    text.validUntil = monotonicMillisOf(clock) + validity
-    if (resize(entry, () => text.merge(part, revision)) !== "same") changed(entry)
+    if (resize(text, () => text.merge(part, revision)) !== "same") changed(text)
     return text.next
   }
 
-  /** A turn that was read later than it was stored: the text may have grown since. */
-  const readTurn = Effect.fnUntraced(function*(entry: LiveEntries.Entry, status: TaskStatus) {
-    const { text } = entry
-    const outline = yield* readOutline(text.uuid)
-    if (outline === undefined || outline.revision <= text.turnRevision) return
-    const part = yield* readPart(outline)
-    const { revision } = outline
-    if (revision <= text.turnRevision) return
-    text.turnRevision = revision
-    if (status !== "completed" && (text.hasAppends || isTerminal(status)) && text.continues(part)) return
-    if (resize(entry, () => text.merge(part, revision)) !== "same") changed(entry)
-  })
-
   /** Takes a change of the owner. A text that is ahead of an owner which lost its own waits for it. */
   const follow = (uuid: TaskId) => (change: Change | null): boolean => {
-    const entry = entries.get(uuid)
+    const text = entries.get(uuid)
     // The last owner may pass changes on a little longer.
-    if (entry === undefined || (change !== null && ownership.isMine(uuid))) return true
-    const { remote, text } = entry
+    if (text === undefined || (change !== null && ownership.isMine(uuid))) return true
+    const { remote } = text
     if (change === null) {
-      entry.remote = undefined
+      text.remote = undefined
       return true
     }
     const { base, isWhole, runId, version } = change
     const end = change.offset + change.text.length
     const isContinued = remote !== undefined && remote.version === version && remote.end === change.offset
     if (!isWhole && !isContinued) return false
-    entry.remote = { version, end }
+    text.remote = { version, end }
     text.hasAppends = true
     text.next = null
-    entry.mayStart = false
     // The owner has not heard of the next run yet.
-    if (base < entry.resumedAt) {
-      entry.isKnown.openUnsafe()
+    if (base < text.resumedAt) {
+      text.isKnown.openUnsafe()
       return true
     }
     text.runId = runId ?? text.runId
     if (!(isWhole && remote !== undefined) && text.continues(change) && end < text.end) {
-      entry.isKnown.openUnsafe()
+      text.isKnown.openUnsafe()
       return true
     }
-    const merged = resize(entry, () => {
+    const merged = resize(text, () => {
       if (isWhole) return text.merge(change, base)
       // A stored turn may have brought the beginning of the change.
       if (change.offset > text.end || !text.agrees(change)) return undefined
@@ -292,61 +280,54 @@ const make = Effect.gen(function*() {
     })
     if (merged === undefined) return false
     if (merged !== "replaced") text.base = base
-    entry.isKnown.openUnsafe()
-    if (merged !== "same") changed(entry)
+    text.isKnown.openUnsafe()
+    if (merged !== "same") changed(text)
     return true
   }
   const followed = yield* RcMap.make({ lookup: (uuid: TaskId) => peers.follow(uuid, follow(uuid)) })
 
   const open = Effect.fnUntraced(function*(task: TaskHead) {
     const begun = entries.has(task.uuid) ? undefined : yield* begin(task)
-    const entry = yield* Effect.acquireRelease(
+    const text = yield* Effect.acquireRelease(
       Effect.sync(() => {
         // One that was added is the newest, and so freed last: it is still here.
-        const entry = entries.get(task.uuid) ?? begun!
-        entry.readers++
-        use(entry)
-        return entry
+        const text = entries.get(task.uuid) ?? begun!
+        text.readers++
+        use(text)
+        return text
       }),
-      (entry) =>
+      (text) =>
         Effect.sync(() => {
-          entry.readers--
-          use(entry)
+          text.readers--
+          use(text)
         })
     )
-    recount(entry)
-    if (entry.isStale && ownership.isMine(task.uuid)) {
-      const since = entry.ownedSince
-      yield* readTurn(entry, task.status)
-      // Another node may have owned it during the read.
-      if (entry.ownedSince === since) entry.isStale = false
-    }
+    recount(text)
+    // Others may have owned the task since the text was here.
+    if (ownership.isMine(task.uuid)) yield* settle(text, task.revision)
     yield* RcMap.get(followed, task.uuid)
     // The owner may know more of what a reader has than the store.
-    if (!ownership.isMine(task.uuid)) yield* Effect.timeoutOption(entry.isKnown.await, ownerPatience)
-    return entry.text
+    if (!ownership.isMine(task.uuid)) yield* Effect.timeoutOption(text.isKnown.await, ownerPatience)
+    return text
   })
 
   return LiveTexts.of({
     has: (uuid) => entries.has(uuid),
 
-    append: <E>(
+    appendNow,
+
+    append: Effect.fnUntraced(function*<E>(
       run: Pick<Handed, "uuid" | "runId" | "eventId">,
       appends: Appends,
       sign: Effect.Effect<TaskHead, E>
-    ) =>
-      Effect.suspend((): Effect.Effect<Outcome, E | StoreUnavailable> => {
-        if (ownership.isMine(run.uuid)) return appendHere(run, appends, sign)
-        return Effect.flatMap(
-          peers.hand({ ...run, appends }),
-          (taken): Effect.Effect<Outcome, E> => {
-            if (taken === undefined) return Effect.map(sign, ({ status }) => ({ status, applied: false, next: null }))
-            if (taken._tag !== "Taken") return Effect.succeed(taken)
-            const { applied, next, status } = taken
-            return Effect.succeed({ status, applied, next })
-          }
-        )
-      }),
+    ): Effect.fn.Return<Outcome, E | StoreUnavailable> {
+      if (ownership.isMine(run.uuid)) return yield* appendHere(run, appends, sign)
+      const taken = yield* peers.hand({ ...run, appends })
+      if (taken === undefined) return { status: (yield* sign).status, applied: false, next: null }
+      if (taken._tag !== "Taken") return taken
+      const { applied, next, status } = taken
+      return { status, applied, next }
+    }),
 
     turn: Effect.fnUntraced(function*(stored, turn, next) {
       const part = yield* partOf(turn)
@@ -360,7 +341,7 @@ const make = Effect.gen(function*() {
       Effect.suspend(() => {
         const known = entries.get(run.uuid)
         if (known !== undefined) recount(known)
-        if (ownership.isMine(run.uuid)) return Effect.succeed(known?.text.next ?? null)
+        if (ownership.isMine(run.uuid)) return Effect.succeed(known?.next ?? null)
         return Effect.map(
           peers.hand({ ...run, appends: [] }),
           (taken) => taken?._tag === "Taken" ? taken.next : null
@@ -401,23 +382,8 @@ const make = Effect.gen(function*() {
       onChange()
     }),
 
-    settle: (text, revision, status) =>
-      Effect.suspend(() => {
-        const entry = entries.get(text.uuid)
-        if (entry === undefined || text.turnRevision >= revision) return Effect.void
-        return readTurn(entry, status)
-      }),
-
-    resume: (text, revision) => {
-      const entry = entries.get(text.uuid)
-      if (entry === undefined || entry.resumedAt >= revision || text.base >= revision) return
-      entry.resumedAt = revision
-      startRun(entry, undefined, revision)
-    },
-
-    tellLater: (text) => {
-      const entry = entries.get(text.uuid)
-      if (entry !== undefined) tellLater(entry)
-    }
+    settle,
+    resume,
+    tellLater
   })
 })

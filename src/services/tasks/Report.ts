@@ -63,6 +63,12 @@ export const make = Effect.gen(function*() {
     }
   )
 
+  const reportNow = ({ appends, event, run_id, task_id }: CoreReport): Reported | undefined =>
+    appends === undefined || event._tag !== "Accepted"
+      ? undefined
+      // No task has an id that is malformed.
+      : live.appendNow(task_id.toLowerCase() as TaskId, run_id as RunId, appends)
+
   const report = Effect.fnUntraced(function*(given: CoreReport) {
     const { appends, event, event_id, nextAppend, run_id, task_id } = given
     if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
@@ -89,5 +95,5 @@ export const make = Effect.gen(function*() {
       })
     )
 
-  return { report, takeOver }
+  return { report, reportNow, takeOver }
 })

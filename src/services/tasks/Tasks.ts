@@ -82,6 +82,8 @@ export class Tasks extends Context.Service<
     readonly report: (
       report: CoreReport
     ) => Effect.Effect<Report.Reported, TaskNotFound | RunSuperseded | StoreUnavailable>
+    /** The same at once, of text for a run that is known here; undefined if the report takes longer. */
+    readonly reportNow: (report: CoreReport) => Report.Reported | undefined
     /** Takes what a core reported to another node, of a task that is this node's. */
     readonly takeOver: (handed: Handed) => Effect.Effect<Taken, StoreUnavailable>
   }

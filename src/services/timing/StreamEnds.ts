@@ -12,6 +12,10 @@ export const cutWhen = <A, E>(self: Stream.Stream<A, E>, effect: Effect.Effect<u
     )
   )
 
+/** Cuts a stream off that ends when an effect completes, if the connection does not take the end. */
+export const cutAfter = <A, E>(self: Stream.Stream<A, E>, effect: Effect.Effect<unknown>): Stream.Stream<A, E> =>
+  cutWhen(self, Effect.andThen(effect, Effect.sleep(grace)))
+
 /** Ends the stream once an effect completes, and cuts it off if the connection does not take the end. */
 export const endWhen = <A, E>(self: Stream.Stream<A, E>, effect: Effect.Effect<unknown>): Stream.Stream<A, E> =>
-  cutWhen(Stream.interruptWhen(self, effect), Effect.andThen(effect, Effect.sleep(grace)))
+  cutAfter(Stream.interruptWhen(self, effect), effect)

@@ -270,6 +270,10 @@ describe("a webhook endpoint", () => {
     assert.strictEqual(denied.status, 403)
     const sent = await register()
     assert.deepInclude((await call("GET", `/${sent.id}/events`)).body, { code: "endpoint_is_sent" })
+    // A stream ends with the endpoint.
+    const rest = read(Infinity, one!.id)
+    await call("DELETE", `/${endpoint.id}`)
+    assert.deepStrictEqual((await rest).map(({ uuid }) => uuid), [later.uuid])
   })
 })
 

@@ -11,6 +11,8 @@ import { TaskStore } from "../../../src/services/store/tasks/TaskStore.ts"
 import { layerStore, makeNodes, type Received, turnOf } from "../../kit/live/LiveNodes.ts"
 import { call, newRunId, stored } from "../../kit/StoredTasks.ts"
 
+type DropFirst<List extends ReadonlyArray<unknown>> = List extends readonly [unknown, ...infer Rest] ? Rest : never
+
 const beginning: Place = { revision: -1, end: 0 }
 const long = "0123456789abcdef".repeat(4096)
 
@@ -20,32 +22,28 @@ const makeWorld = Effect.fnUntraced(function*(liveBytes?: number) {
   let eventNumber = 0
   const begin = Effect.gen(function*() {
     const { runId, uuid } = yield* stored({ maxExecutionTime: 86_400 })
+    const report = (...given: DropFirst<Parameters<typeof nodes.report>>) =>
+      Effect.suspend(() => nodes.report(nodes.owner(), ...given))
     yield* nodes.commit(0, uuid, TaskEvent.cases.Accepted.make({}), { runId, coreEventId: "accepted" })
     const core = { runId: runId as RunId, next: 0 }
     const run = () => ({ uuid, runId: core.runId, eventId: `e${eventNumber++}` })
     return {
       uuid,
-      append: (text: string) => Effect.suspend(() => nodes.report(0, run(), undefined, [{ index: core.next++, text }])),
+      append: (text: string) => Effect.suspend(() => report(run(), undefined, [{ index: core.next++, text }])),
+      appendAt: (index: number, text: string) => report(run(), undefined, [{ index, text }]),
       turn: (text: string) =>
-        nodes.report(0, run(), TaskEvent.cases.Progressed.make({ turn: turnOf(text) }), undefined, core.next),
-      complete: (text: string) =>
-        nodes.report(0, run(), TaskEvent.cases.Completed.make({ turn: turnOf(text) }), undefined, undefined),
+        report(run(), TaskEvent.cases.Progressed.make({ turn: turnOf(text) }), undefined, core.next),
+      complete: (text: string) => report(run(), TaskEvent.cases.Completed.make({ turn: turnOf(text) })),
       resume: Effect.gen(function*() {
         const toolCalls = fromValue([call])
-        yield* nodes.report(
-          0,
-          run(),
-          TaskEvent.cases.Interrupted.make({ toolCalls, state: fromValue({}), turn: null }),
-          undefined,
-          undefined
-        )
+        yield* report(run(), TaskEvent.cases.Interrupted.make({ toolCalls, state: fromValue({}), turn: null }))
         const results = TaskEvent.cases.ToolResultsSubmitted.make({
           results: fromValue([{ tool_call_id: call.id, output: 1 }]),
           runId: yield* newRunId,
           principal: { sub: "user", tokenId: "token", issuedAt: 1_700_000_000 },
           userToken: "sealed"
         })
-        yield* nodes.commit(0, uuid, results, { runId: core.runId, coreEventId: "results" })
+        yield* nodes.commit(nodes.owner(), uuid, results, { runId: core.runId, coreEventId: "results" })
         Object.assign(core, { runId: results.runId, next: 0 })
       })
     }
@@ -74,13 +72,14 @@ const makeWorld = Effect.fnUntraced(function*(liveBytes?: number) {
     const ended = Effect.sync(() => {
       reader.hasEnded = true
     })
-    yield* Effect.forkIn(Effect.andThen(nodes.read(0, uuid, after, take), ended), scope)
+    yield* Effect.forkIn(Effect.andThen(nodes.read(nodes.owner(), uuid, after, take), ended), scope)
     return reader
   })
   return {
     begin,
     read,
     nodes: nodes.nodes,
+    move: nodes.move(false),
     headOf: (uuid: TaskId) => Effect.map(store.heads([uuid]), ([head]) => head as TaskHead)
   }
 })
@@ -260,5 +259,44 @@ describe("live texts", () => {
       yield* TestClock.adjust(100)
       for (const each of [reader, between]) assert.deepStrictEqual([each.text, each.replaced], ["Here it is.", 1])
       assert.deepStrictEqual([back.text, back.replaced], ["Here it is.", 0])
+    })))
+
+  it.effect("that come back to a node do not go on with the turn of the run before", () =>
+    test(Effect.gen(function*() {
+      const { begin, move, read } = yield* makeWorld()
+      const { append, complete, resume, turn, uuid } = yield* begin
+      const first = yield* read(uuid)
+      yield* append("Let me")
+      yield* turn("Let me look it up")
+      yield* TestClock.adjust(100)
+      yield* first.close
+      yield* move
+      yield* resume
+      const reader = yield* read(uuid, first.place, first.text)
+      yield* append("Here")
+      yield* TestClock.adjust(100)
+      assert.strictEqual(reader.text, "Here")
+      yield* reader.close
+      yield* move
+      const back = yield* read(uuid, reader.place, reader.text)
+      const late = yield* read(uuid)
+      yield* TestClock.adjust(1000)
+      assert.deepStrictEqual([back.text, late.text], ["Here", ""])
+      const answer = yield* append(" it is")
+      assert.deepStrictEqual(answer, { status: "processing", applied: false, next: null })
+      yield* turn("Here it is")
+      yield* TestClock.adjust(100)
+      yield* complete("Here it is.")
+      yield* TestClock.adjust(100)
+      assert.deepStrictEqual([back.text, late.text], ["Here it is.", "Here it is."])
+      assert.isAtMost(back.replaced, 1)
+    })))
+
+  it.effect("of a new run expect its first append, whichever comes first", () =>
+    test(Effect.gen(function*() {
+      const { begin } = yield* makeWorld()
+      const { append, appendAt } = yield* begin
+      assert.deepStrictEqual(yield* appendAt(2, "c"), { status: "processing", applied: false, next: 0 })
+      assert.deepStrictEqual(yield* append("a"), { status: "processing", applied: true, next: 1 })
     })))
 })

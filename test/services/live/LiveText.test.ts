@@ -3,13 +3,11 @@ import { Schema } from "effect"
 import * as v8 from "node:v8"
 import * as vm from "node:vm"
 import * as Limits from "../../../src/domain/Limits.ts"
-import { TaskId } from "../../../src/domain/Task.ts"
 import { keptUnits, LiveText } from "../../../src/services/live/LiveText.ts"
 
 v8.setFlagsFromString("--expose-gc")
 const gc = vm.runInNewContext("gc")
 
-const id = TaskId.make("019a0000-0000-7000-8000-000000000000")
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const Steps = Schema.Array(Schema.Struct({
   unit: Schema.Literals(["a", "é", "😀", "\ud83d", "\ude00", "👩‍💻"]),
@@ -23,7 +21,7 @@ const isCut = (text: string, at: number) =>
 
 describe("LiveText", () => {
   it.prop("keeps its end: 256 Ki units, and what its readers lack within 1 Mi", [Steps], ([steps]) => {
-    const text = new LiveText(id, 0)
+    const text = new LiveText(0)
     let whole = ""
     for (const { behind, times, unit } of steps) {
       const part = unit.repeat(times)
@@ -56,7 +54,7 @@ describe("LiveText", () => {
   })
 
   it("takes what it says: 320,000 appends of a character cost no more than their text", () => {
-    const text = new LiveText(id, 0)
+    const text = new LiveText(0)
     gc()
     const before = process.memoryUsage().heapUsed
     for (let index = 0; index < 320_000; index++) text.append(String.fromCharCode(97 + index % 26))
@@ -67,7 +65,7 @@ describe("LiveText", () => {
   })
 
   it("keeps the first half of a pair when it is freed, so that the part behind begins with a whole character", () => {
-    const text = new LiveText(id, 0)
+    const text = new LiveText(0)
     text.append("hello \ud83d")
     text.free()
     text.append("\ude00 and more")

@@ -1,6 +1,6 @@
 /** The JSON bodies of REST and RPC, except those of extensions. */
-import { Effect, identity, type Result } from "effect"
-import { CoreEvent, type CoreReport, CoreReports, toReport } from "../../../domain/CoreProtocol.ts"
+import { Effect, identity, Result } from "effect"
+import { CoreEvent, type CoreReport, CoreReports, readAppends, toReport } from "../../../domain/CoreProtocol.ts"
 import * as JsonShape from "../../../domain/json/Shape.ts"
 import { Kind } from "../../../domain/json/tables.ts"
 import * as Limits from "../../../domain/Limits.ts"
@@ -39,11 +39,15 @@ export const coreEvent = (report: TurnReport | undefined) =>
     to: (event, body) => toReport(event, report && body && (() => report.read(body.found.field("turn"), body.bytes)))
   })
 
+/** One of several events. */
+export interface Batched {
+  readonly found: JsonShape.Found
+  readonly outcome: Result.Result<CoreReport, ValidationFailed>
+}
+
 /** One event, or several of any runs, each with what became of it. */
 export type CoreEvents = { readonly event: CoreReport } | { readonly isTooLarge: true } | {
-  readonly events: ReadonlyArray<
-    { readonly found: JsonShape.Found; readonly outcome: Result.Result<CoreReport, ValidationFailed> }
-  >
+  readonly events: ReadonlyArray<Batched>
 }
 
 const tooManyEvents = invalid("events", `Must not have more than ${Limits.batchedEvents} items`)
@@ -59,16 +63,19 @@ export const coreEvents = (report: TurnReport | undefined): BodyKind<CoreEvents>
       JsonShape.object({ events: JsonShape.array(one.shape, Limits.batchedEvents) })
     ),
     decode: Effect.fnUntraced(function*(found, bytes) {
-      const events = found.field("events")
-      if (events?.kind !== Kind.array) return { event: yield* one.decode(found, bytes) }
+      const list = found.field("events")
+      if (list?.kind !== Kind.array) return { event: readAppends(found, bytes) ?? (yield* one.decode(found, bytes)) }
       if (bytes.length > Limits.batchedEventBytes) return { isTooLarge: true }
-      if (events.isTooLong) return yield* tooManyEvents
-      return {
-        events: yield* Effect.forEach(
-          events.members as ReadonlyArray<JsonShape.Found>,
-          (member) => Effect.map(Effect.result(one.decode(member, bytes)), (outcome) => ({ found: member, outcome }))
-        )
+      if (list.isTooLong) return yield* tooManyEvents
+      const events: Array<Batched> = []
+      for (const found of list.members as ReadonlyArray<JsonShape.Found>) {
+        const appends = readAppends(found, bytes)
+        const outcome = appends === undefined
+          ? yield* Effect.result(one.decode(found, bytes))
+          : Result.succeed(appends)
+        if (events.push({ found, outcome }) % Limits.eventsPerTurn === 0) yield* Effect.yieldNow
       }
+      return { events }
     })
   }
 }

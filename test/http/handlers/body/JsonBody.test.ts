@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Predicate, Result, Schema } from "effect"
+import { readAppends } from "../../../../src/domain/CoreProtocol.ts"
 import * as OpaqueJson from "../../../../src/domain/json/OpaqueJson.ts"
+import { scan } from "../../../../src/domain/json/Scanner.ts"
 import { Api } from "../../../../src/http/contract/Api.ts"
 import * as Bodies from "../../../../src/http/handlers/body/Bodies.ts"
 import { type BodyKind, decodeBytes } from "../../../../src/http/handlers/body/JsonBody.ts"
@@ -153,4 +155,82 @@ describe("decodeBytes", () => {
       )
       assert.strictEqual(command.event._tag, "Completed")
     }))
+})
+
+/** JSON of a field: usually the first, or one of other values that events may have, or may not. */
+const oneOf = (usual: string, ...values: ReadonlyArray<string>) =>
+  Schema.Literals([...Array.from({ length: 3 * values.length }, () => usual), ...values])
+const id = oneOf(
+  "\"019a0000-0000-7000-8000-000000000000\"",
+  "\"é\"",
+  "\"\\u0000\"",
+  "\"\"",
+  `"${"e".repeat(255)}"`,
+  `"${"e".repeat(256)}"`,
+  "1",
+  ""
+)
+const append = Schema.Struct({
+  index: oneOf("7", "0", "-0", "-1", "1.5", "1e2", "9007199254740990", "9007199254740991", "\"1\"", "null", ""),
+  text: oneOf(
+    "\"a\"",
+    "\"\\ud83d\"",
+    "\"\\u0000\"",
+    "\"é😀\\n\"",
+    `"${"x".repeat(66_000)}"`,
+    `"${"\\u00e9".repeat(20_000)}"`,
+    "7",
+    ""
+  )
+})
+const Event = Schema.Struct({
+  task_id: id,
+  run_id: id,
+  event_id: id,
+  type: oneOf("\"progress\"", "\"processing\"", "\"other\"", "1", ""),
+  append: Schema.NullOr(append),
+  appends: Schema.Union([Schema.Array(append), oneOf("", "\"no\"", "null", "{}", "[1]", "[[]]", "[null]")]),
+  more: oneOf(
+    "",
+    "\"other\": 1",
+    "\"turn\": null",
+    "\"turn\": {}",
+    "\"next_append\": 1",
+    "\"accepted\": true",
+    "\"append\": {}"
+  )
+})
+
+const documentOf = ({ append, appends, more, ...fields }: typeof Event.Type) => {
+  const objectOf = (object: object) =>
+    `{${Object.entries(object).flatMap(([name, value]) => value === "" ? [] : [`"${name}": ${value}`]).join(", ")}}`
+  const list = typeof appends === "string" ? appends : `[${appends.map(objectOf).join(",")}]`
+  const event = objectOf({
+    ...fields,
+    append: append === null ? "" : objectOf(append),
+    appends: list === "[]" ? "" : list
+  })
+  return encode(more === "" ? event : `${event.slice(0, -1)}${event === "{}" ? "" : ","}${more}}`)
+}
+
+describe("events that only append", () => {
+  it.effect.prop("are read as their schema reads them", [Event], ([event]) =>
+    Effect.gen(function*() {
+      const document = documentOf(event)
+      const expected = yield* Effect.result(decodeBytes(Bodies.coreEvent(undefined), document))
+      const read = yield* Effect.result(decodeBytes(Bodies.coreEvents(undefined), document))
+      assert.deepStrictEqual(
+        plain(Result.map(read, (events) => "event" in events ? events.event : events)),
+        plain(expected),
+        new TextDecoder().decode(document).slice(0, 300)
+      )
+    }), { arbitrary: { runs: 1000 } })
+
+  it("are most of those that cores send", () => {
+    const document = encode(
+      JSON.stringify({ task_id: "a", run_id: "b", event_id: "c", type: "progress", append: { index: 7, text: "é\n" } })
+    )
+    const { root } = scan(document, Bodies.coreEvent(undefined).shape)
+    assert.deepStrictEqual(readAppends(root!, document)?.appends, [{ index: 7, text: "é\n" }])
+  })
 })
