@@ -4,7 +4,6 @@ import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import type { Writable } from "../../domain/json/Writer.ts"
-import * as Limits from "../../domain/Limits.ts"
 import { isTerminal, type Task, type TaskHead, type TaskId, type TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
@@ -24,14 +23,13 @@ import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
 import type { TaskView as TaskObject } from "../contract/TaskSchemas.ts"
 import { CurrentToken } from "./CurrentToken.ts"
-import { failWith, taskErrors } from "./ErrorResponses.ts"
+import { as, refusing, taskErrors } from "./ErrorResponses.ts"
 import * as ETags from "./ETags.ts"
+import * as EventStream from "./EventStream.ts"
 import { decodeEventsQuery, decodeTaskQuery, type TaskQuery } from "./Query.ts"
 import * as RpcRequests from "./rpc/RpcRequests.ts"
 
-const { asInvalidRequest, refuseOutage } = RpcRequests
-
-const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
+const refused = refusing({ ...taskErrors, TooManyWaiting: as(TooManyRequests) })
 
 type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "redispatches" | "queueRevision">
 
@@ -57,8 +55,6 @@ const headersOf = (...version: Parameters<typeof etagOf>) => ({
   etag: etagOf(...version),
   "cache-control": "private, no-cache"
 })
-
-const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
 
 /** A progress note does not change the status; every other event is named after its new status. */
 const nameOf = ({ status, type }: RecordedEvent): TaskStatus | "progress" => type === "Progressed" ? "progress" : status
@@ -104,7 +100,7 @@ const idOf = ({ end, revision }: Place) => end === 0 ? String(revision) : `${rev
 const encodeText: Form<Uint8Array>["text"] = (event, { end, revision }) =>
   OpaqueJson.encode(`id: ${revision}.${end}\nevent: text\ndata: ${JSON.stringify(event)}\n\n`)
 
-const idleFrame = OpaqueJson.encode(": keep-alive\n\n")
+const idleFrame = OpaqueJson.encode(EventStream.comment)
 
 /** Server-sent events of a task and its text. */
 const formOf = (uuid: string): Form<Uint8Array> => ({
@@ -142,8 +138,6 @@ const makeRender = <A>(
         return render(task, { ...waiting, ...metadata, ...linked }, request)
       })
   )
-
-const keepAlive = Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => ": keep-alive\n\n")
 
 /** A response of JSON in pieces. The client receives large ones as fast as it takes them. */
 export const makeSend = Effect.map(
@@ -220,7 +214,7 @@ export const make = Effect.gen(function*() {
       const task = yield* complete(client, outline)
       return send(client, yield* toPieces(task, wanted, position), headersOf(task, includesWaitingOn, position))
     },
-    Effect.catchTags(readErrors)
+    refused
   )
 
   const events = Effect.fnUntraced(
@@ -234,22 +228,16 @@ export const make = Effect.gen(function*() {
       const after = yield* lastEventId(request, includesText)
       // 204 makes a client that reconnects automatically stop: no event follows.
       if (isTerminal(task.status) && after.revision >= task.revision) return HttpServerResponse.empty({ status: 204 })
-      const beginning = Stream.succeed(Sse.encoder.write(reconnectAfter))
       const bytes = includesText
-        ? Stream.concat(Stream.encodeText(beginning), yield* live.read(task, after, formOf(uuid), includesTurn))
-        : beginning.pipe(
-          Stream.concat(Stream.map(yield* watch.events(task, after.revision, includesTurn), render(uuid))),
-          Stream.merge(keepAlive, { haltStrategy: "left" }),
-          Stream.encodeText
+        ? Stream.concat(
+          Stream.encodeText(EventStream.beginning),
+          yield* live.read(task, after, formOf(uuid), includesTurn)
         )
+        : EventStream.encode(Stream.map(yield* watch.events(task, after.revision, includesTurn), render(uuid)))
       // A stream must not outlive the token that opened it.
-      const text = endWhen(bytes, ended)
-      return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : text, {
-        contentType: "text/event-stream",
-        headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
-      })
+      return EventStream.respond(request, endWhen(bytes, ended))
     },
-    Effect.catchTags(readErrors)
+    refused
   )
 
   return { get, events }
@@ -266,12 +254,15 @@ const layerGet = TasksRpc.toLayerHandler(
     const describe = yield* makeRender(describeTask)
     const links = yield* TaskLinks
     const complete = yield* makeComplete
-    return Effect.fnUntraced(function*({ include, sub, uuid }) {
-      const outline = yield* refuseOutage(tasks.getOutline(RpcRequests.reader(sub), uuid))
-      const wanted = yield* Effect.mapError(Effect.fromResult(decodeTaskQuery({ include }, links)), asInvalidRequest)
-      const task = yield* refuseOutage(complete(makeClient(), outline))
-      return yield* refuseOutage(describe(task, wanted))
-    }, Effect.scoped)
+    return Effect.fnUntraced(
+      function*({ include, sub, uuid }) {
+        const outline = yield* tasks.getOutline(RpcRequests.reader(sub), uuid)
+        const wanted = yield* Effect.fromResult(decodeTaskQuery({ include }, links))
+        return yield* describe(yield* complete(makeClient(), outline), wanted)
+      },
+      Effect.scoped,
+      RpcRequests.answer
+    )
   })
 )
 
@@ -288,7 +279,7 @@ const layerWatch = TasksRpc.toLayerHandler(
             Stream.map((event) => ({ ...describe(uuid, event), event: nameOf(event) }))
           )
         )
-      ).pipe(Stream.catchTag("StoreUnavailable", (error) => Stream.fromEffect(refuseOutage(Effect.fail(error)))))
+      ).pipe(Stream.catchTag("StoreUnavailable", (error) => Stream.fromEffect(RpcRequests.answer(Effect.fail(error)))))
   })
 )
 
