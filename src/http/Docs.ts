@@ -110,6 +110,7 @@ export const withTaskFields = (fields: TaskFields) => (given: OpenApi.OpenAPISpe
     const include = task?.get?.parameters.find((parameter) => parameter.name === "include")
     if (include !== undefined) {
       include.description = `${include.description ?? ""} ${includes}`.trim()
+      // `include` of the contract is a list of names.
       const items = (include.schema as { readonly items: { readonly enum: Array<string> } }).items
       items.enum.push(name)
     }

@@ -132,7 +132,7 @@ const errorSection = (reasons: Reasons): string => {
   return section(
     "errors",
     "Errors",
-    "What the errors have in common; an operation names its own reasons.",
+    "Errors have this in common; an operation names its own reasons.",
     all.join("\n")
   )
 }
@@ -186,7 +186,7 @@ const samples = (operation: Operation, title: string, hasClients: boolean): stri
     ).join("")
 }
 
-/** What the form needs to know of an operation. */
+/** The facts of an operation that the form needs. */
 const formOf = ({ method, node, path }: Operation) => ({
   method,
   path,

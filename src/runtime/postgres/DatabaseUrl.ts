@@ -324,7 +324,7 @@ export const parse = (url: Redacted.Redacted): DatabaseUrl => {
   }
 }
 
-/** Whether a server without TLS is accepted. */
+/** True if a server without TLS is accepted. */
 export const isTlsOptional = ({ sslmode = "prefer" }: DatabaseUrl) => sslmode === "prefer" || sslmode === "allow"
 
 /** Options of a connection to one of the hosts. */
