@@ -14,7 +14,6 @@ import { DevelopmentToken, tokenFor } from "./DevelopmentToken.ts"
 import * as DocsPage from "./DocsPage.ts"
 import { type ExtensionRoutes, Extensions } from "./ExtensionRoutes.ts"
 
-/** The version of the service, which the documents state. */
 export const DocumentedVersion = Context.Reference("async-task-service/http/DocumentedVersion", {
   defaultValue: () => "0.0.0"
 })

@@ -87,7 +87,6 @@ export class OwnConnections extends Context.Service<OwnConnections, {
   readonly layer: (count: number) => Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>
 }>()("async-task-service/runtime/Extension/OwnConnections") {}
 
-/** Settings of the engine that extensions need. */
 export class EngineSettings extends Context.Service<EngineSettings, {
   readonly internalTokens: ReadonlyArray<Redacted.Redacted>
   /** The name of each of them. */
@@ -171,7 +170,6 @@ export interface TestExtension {
 // oxlint-disable-next-line typescript/no-explicit-any -- the name and the input of a command concern only itself
 type ExtensionCommand = Command.Command<any, any, any, CommandFailed, Command.CommandContext<"async-task-service">>
 
-/** The modules of an extension. */
 export interface ExtensionModules {
   readonly server: () => Promise<{ readonly extension: Extension }>
   /** Absent for an extension that the test kit lacks. */

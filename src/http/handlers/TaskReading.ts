@@ -47,7 +47,6 @@ const etagOf = (
   return `"${revision}-${acceptanceDeadline ?? 0}-${redispatches ?? 0}-${queueRevision}${place}"`
 }
 
-/** The tags without the places in the queue. */
 const withoutPlace = (tags: string) => tags.replaceAll(/"(\d+(?:-\d+){3})-\d+"/g, "\"$1\"")
 
 /** Headers of 200 and of 304. A cache replaces its copy by those of a 304. */

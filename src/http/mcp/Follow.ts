@@ -72,7 +72,7 @@ export interface Request {
   readonly progressToken: Id | undefined
   /** True if the client accepts no JSON. */
   readonly isEventsOnly: boolean
-  /** Of the era without a handshake, in which a client that leaves cancels its request. */
+  /** The request is of the era without a handshake, in which a client that leaves cancels its request. */
   readonly isCurrent: boolean
 }
 

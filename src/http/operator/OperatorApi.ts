@@ -60,7 +60,6 @@ const id = { id: Schema.String }
 const uuid = { uuid: Schema.String }
 const sub = { sub: Schema.String }
 
-/** A search with the parameters of its name. */
 const search = <const Name extends keyof typeof parameters, Success extends Schema.Codec<unknown, unknown>>(
   name: Name,
   success: Success,

@@ -218,7 +218,7 @@ export const ofBody = Effect.fnUntraced(function*(
     status: reading.oneOf("status", TaskStatus.literals),
     origin: reading.text("origin"),
     error: reading.oneOf("error", AttemptError.literals),
-    // By id they are sent again in any state.
+    // Those given by id are sent again in any state.
     state: ids === null ? "failed" : null,
     from: range.from,
     to,

@@ -186,7 +186,6 @@ const warningsOf = (given: Given, part: ServedPart) => {
   ]
 }
 
-/** Warnings of variables that are not read as they are. */
 const cleaningWarnings = (environment: Variables, serviceLinks: ReadonlyArray<string>) => {
   // A file in PEM ends with a line break.
   const known = new Set(all.filter(({ isMultiline }) => isMultiline !== true).map(({ name }) => name))

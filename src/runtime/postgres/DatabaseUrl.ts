@@ -327,7 +327,6 @@ export const parse = (url: Redacted.Redacted): DatabaseUrl => {
 /** True if a server without TLS is accepted. */
 export const isTlsOptional = ({ sslmode = "prefer" }: DatabaseUrl) => sslmode === "prefer" || sslmode === "allow"
 
-/** Options of a connection to one of the hosts. */
 export const optionsFor = (url: DatabaseUrl, host: Host, isEncrypted: boolean): PgConnection.Config => ({
   ...url.options,
   ...host,

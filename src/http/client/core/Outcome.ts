@@ -15,7 +15,7 @@ export interface UsageReport {
   readonly model?: string | undefined
   readonly input_tokens?: number | undefined
   readonly output_tokens?: number | undefined
-  /** By default the sum of input and output. */
+  /** The sum of input and output by default. */
   readonly total_tokens?: number | undefined
   /** Part of the input. */
   readonly cached_input_tokens?: number | undefined

@@ -21,7 +21,6 @@ export const textInterval = Duration.seconds(1)
 /** Maximum bytes of one streamed response, with its framing. */
 const maxAnswerBytes = 128 * 1024 * 1024
 
-/** Maximum characters of one event of a stream. */
 const maxEventCharacters = 1024 * 1024
 
 /** Maximum characters and number of the tool calls of one response. */
