@@ -165,7 +165,10 @@ export const layer = HttpApiBuilder.group(
       if (role !== "full") return yield* new Forbidden({ message: "This token may only read." })
       yield* operations.get(id)
       const events = yield* operations.events(id, yield* positionOf(request.headers["last-event-id"]))
-      return EventStream.respond(request, EventStream.encode(Stream.map(events, render)))
+      return EventStream.respond(
+        request,
+        EventStream.begun(EventStream.withComments(Stream.encodeText(Stream.map(events, render))))
+      )
     })
 
     const answer = <A, E, R>(operation: Effect.Effect<A, E, R>, status = 200) =>

@@ -12,7 +12,7 @@ export type Frame<E = never> = Stream.Stream<Uint8Array, E>
 
 const keepAlive = (text: string): Stream.Stream<Frame> => {
   const frame = Stream.make(OpaqueJson.encode(text))
-  return Stream.map(EventStream.keepAlive(text), () => frame)
+  return EventStream.keepAlive(frame)
 }
 
 /** The bytes that are sent while nothing else is, so that no timeout of a proxy or client ends the request. */

@@ -16,6 +16,9 @@ export const storeErrors = { StoreUnavailable: as(ServiceUnavailable) }
 /** A task that does not exist, belongs to another user, or cannot be read. */
 export const taskErrors = { ...storeErrors, TaskNotFound: as(NotFound), TaskBelongsToAnother: as(Forbidden) }
 
+/** The same of a reader who may wait for changes. */
+export const readErrors = { ...taskErrors, TooManyWaiting: as(TooManyRequests) }
+
 export const createErrors = {
   ...storeErrors,
   IdempotencyKeyReused: () => IdempotencyKey.reused,

@@ -1,7 +1,7 @@
 /** Server-sent events: how they begin, and what keeps their connection open. */
 import { Duration, Stream } from "effect"
-import { Sse } from "effect/encoding"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { encode } from "../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../domain/Limits.ts"
 
 export const options = {
@@ -9,23 +9,21 @@ export const options = {
   headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
 }
 
+/** A client whose connection broke comes back after so long. */
+const reconnectAfter = Duration.seconds(2)
+const beginning = Stream.succeed(encode(`retry: ${Duration.toMillis(reconnectAfter)}\n\n`))
+
 /** A comment, which clients ignore. */
 export const comment = ": keep-alive\n\n"
+export const idle = encode(comment)
 
-export const keepAlive = (text: string) => Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => text)
+export const keepAlive = <A>(frame: A) => Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => frame)
 
-/** A client connects again after this. */
-export const beginning = Stream.succeed(
-  Sse.encoder.write(new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined }))
-)
+export const withComments = <E, R>(events: Stream.Stream<Uint8Array, E, R>) =>
+  Stream.merge(events, keepAlive(idle), { haltStrategy: "left" })
 
-/** The bytes of events, which end with `events`. */
-export const encode = <E, R>(events: Stream.Stream<string, E, R>) =>
-  beginning.pipe(
-    Stream.concat(events),
-    Stream.merge(keepAlive(comment), { haltStrategy: "left" }),
-    Stream.encodeText
-  )
+/** The bytes of a response: how it begins, and events with comments. */
+export const begun = <E, R>(events: Stream.Stream<Uint8Array, E, R>) => Stream.concat(beginning, events)
 
 export const respond = <E>(
   { method }: HttpServerRequest.HttpServerRequest,
