@@ -18,7 +18,7 @@ export const Audience = Context.Reference<"all" | "public" | "internal" | "worke
 /** The starts of routes that nodes and workers ask of one another. */
 const ofWorkers = ["/internal/live/", "/internal/metrics"]
 
-/** Whether the listener serves a route, given by its path in the contract. */
+/** True if the listener serves a route, given by its path in the contract. */
 export const isServed = (
   extensions: ReadonlyArray<ExtensionRoutes>,
   audience: typeof Audience.Service,

@@ -8,7 +8,7 @@ export const DevelopmentToken = Context.Reference<((sub: string) => Effect.Effec
   { defaultValue: () => undefined }
 )
 
-/** Whether a host name without a port is this machine's own by definition, whatever DNS says. */
+/** True if a host name without a port is this machine's own by definition, whatever DNS says. */
 export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
 
 /** Headers that proxies add: those that name the client in any way, and those of particular products. */

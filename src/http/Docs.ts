@@ -14,7 +14,6 @@ import { DevelopmentToken, tokenFor } from "./DevelopmentToken.ts"
 import * as DocsPage from "./DocsPage.ts"
 import { type ExtensionRoutes, Extensions } from "./ExtensionRoutes.ts"
 
-/** The version of the service, which the documents state. */
 export const DocumentedVersion = Context.Reference("async-task-service/http/DocumentedVersion", {
   defaultValue: () => "0.0.0"
 })
@@ -110,6 +109,7 @@ export const withTaskFields = (fields: TaskFields) => (given: OpenApi.OpenAPISpe
     const include = task?.get?.parameters.find((parameter) => parameter.name === "include")
     if (include !== undefined) {
       include.description = `${include.description ?? ""} ${includes}`.trim()
+      // `include` of the contract is a list of names.
       const items = (include.schema as { readonly items: { readonly enum: Array<string> } }).items
       items.enum.push(name)
     }

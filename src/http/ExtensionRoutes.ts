@@ -1,4 +1,4 @@
-/** What extensions add to the routes of the service, besides their handlers. */
+/** Additions of extensions to the routes of the service, besides their handlers. */
 import { Context, type Schema } from "effect"
 import type { HttpApiGroup } from "effect/http-api"
 import type { Rpc } from "effect/rpc"
@@ -25,7 +25,7 @@ export interface ExtensionRoutes {
   /** The codes of its errors that the core does not have, for the reference. */
   readonly errorCodes?: ErrorCodes
   readonly routes: ReadonlyArray<Route>
-  /** Whether the extension itself answers other methods of its paths. */
+  /** The extension itself answers other methods of its paths. */
   readonly answersAllMethods?: boolean
   /** Headers of requests that preflights of other origins list, even when they do not ask for them. */
   readonly corsHeaders?: ReadonlyArray<string>
@@ -33,7 +33,7 @@ export interface ExtensionRoutes {
   readonly sameOrigin?: ReadonlyArray<string>
   /** The beginnings of the routes that both the public and the internal listener serve. */
   readonly ofBothListeners?: ReadonlyArray<string>
-  /** What it adds to the document of the internal interface. `selecting` is the path of a list of tasks with the parameters of all `taskField`s. */
+  /** Its part of the document of the internal interface. `selecting` is the path of a list of tasks with the parameters of all `taskField`s. */
   readonly documented?: {
     readonly group: HttpApiGroup.Constraint
     readonly securitySchemes?: Node
@@ -41,11 +41,13 @@ export interface ExtensionRoutes {
   }
   /** Its calls of the internal interface, an `RpcGroup`: `UsageRpc`. */
   readonly rpc?: { readonly requests: ReadonlyMap<string, AnyCall> }
-  /** What it adds to the document of clients. */
+  /** Its part of the document of clients. */
   readonly publicGroup?: HttpApiGroup.Constraint
   /** The name under which the console has screens of it: `"usage"`. */
   readonly screens?: string
-  /** Whether it knows operators, and so the console can have screens for them. */
+  /** The names of its actions in the audit, by which the console filters it. */
+  readonly auditActions?: ReadonlyArray<string>
+  /** It knows operators, so the console can have screens for them. */
   readonly operators?: boolean
   /**
    * Its `TaskLink` in that document: the field that a value of `include` adds to a task, and the parameter of lists that selects tasks.

@@ -5,7 +5,7 @@ import { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import { isStatementTimeout } from "../services/timing/Retry.ts"
 import { Forbidden, ServiceUnavailable, Unauthorized } from "./contract/Errors.ts"
 
-/** What an operator does. */
+/** An action of an operator. */
 export interface AuditedAction {
   /** Words with `_`, as in `endpoint_create`. */
   readonly action: string
@@ -64,6 +64,7 @@ const outageOf = (error: StoreUnavailable) =>
 export const orUnavailable = <A, E, R>(search: Effect.Effect<A, E, R>) =>
   Effect.mapError(
     search,
+    // The guard says which errors are an outage: all others are excluded by it.
     (error) => isOutage(error) ? outageOf(error) : error as Exclude<E, StoreUnavailable>
   ).pipe(
     Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(tooBusy) })

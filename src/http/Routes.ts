@@ -52,13 +52,13 @@ export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => 
 /** Letters, digits, `-`, `.`, `_` and `~`, which no client has to encode. */
 const needlesslyEncoded = /%(2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/i
 
-/** What the router does not compare begins with one of these. */
+/** The part that the router does not compare begins with one of these. */
 const ignored = /[;#]/
 
 const isWithin = (path: string, start: string) => path === start || path.startsWith(`${start}/`)
 
 /**
- * Whether the path of a request is another spelling of one for operators or other services. The router would decode or cut it,
+ * True if the path of a request is another spelling of one for operators or other services. The router would decode or cut it,
  * after a rule of a proxy for its prefix did not match.
  */
 export const isMisspelled = (
@@ -74,7 +74,7 @@ export const isMisspelled = (
   )
 }
 
-/** Whether no web page of another origin may call the path of a request. */
+/** True if no web page of another origin may call the path of a request. */
 export const isSameOriginOnly = (
   extensions: ReadonlyArray<ExtensionRoutes>,
   request: HttpServerRequest.HttpServerRequest

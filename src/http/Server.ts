@@ -34,6 +34,7 @@ const layerApi = HttpApiBuilder.layer(Api).pipe(
 export const layer = <E, R, E2 = never, R2 = never>(
   corsOrigins: Cors.CorsOrigins,
   layerExtensions: Layer.Layer<never, E, R>,
+  // A caller without it has neither type.
   layerExtensionsRpc: Layer.Layer<never, E2, R2> = Layer.empty as Layer.Layer<never, E2, R2>
 ) =>
   Layer.mergeAll(

@@ -80,7 +80,7 @@ import { version } from "./Version.ts"
 import * as WebhookResolver from "./webhooks/WebhookResolver.ts"
 import * as WebhookTransport from "./webhooks/WebhookTransport.ts"
 
-/** How the built-in core reports its events, once the service can record them. */
+/** Reports of the built-in core, once the service can record them. */
 type TasksReady = Deferred.Deferred<Tasks["Service"]["report"]>
 
 /** Starts the embedded database, if there is no other, and examines it. */
@@ -102,15 +102,12 @@ const openDatabase = Effect.fnUntraced(function*(config: AppConfig) {
  */
 const layerMigrated = (
   { direct, hasClusterTables, mayMigrate }: Database.Database,
-  config: AppConfig,
   isClustered: boolean
 ) => {
   // Its lock of the table of its migrations would wait for a backup.
   const layerCluster = isClustered && !hasClusterTables ? SqlRunnerStorage.layerMigrations({}) : Layer.empty
   const layer = mayMigrate ? Layer.merge(Migrations.layer(extensionTables), layerCluster) : Layer.empty
-  const readers = extensions.flatMap(({ tables }, index) =>
-    tables?.onEvents === undefined ? [] : [[tables.name, config.extensions[index]?.ignoresEvents !== true] as const]
-  )
+  const readers = extensionTables.flatMap(({ name, onEvents }) => onEvents === undefined ? [] : [[name, true] as const])
   return Migrations.enableReaders(Object.fromEntries(readers)).pipe(
     Layer.provide(layer),
     Layer.provide(PgClient.layer({ ...Database.patient(direct), maxConnections: 2 }))
@@ -120,7 +117,7 @@ const layerMigrated = (
 /** Migrates the schema, the tables of a cluster too, so that a node needs no right to create tables. */
 export const migrate = (config: AppConfig) =>
   openDatabase(config).pipe(
-    Effect.flatMap((database) => Layer.build(layerMigrated(database, config, true))),
+    Effect.flatMap((database) => Layer.build(layerMigrated(database, true))),
     Effect.scoped
   )
 
@@ -164,7 +161,7 @@ const layerStore = (database: Database.Database, config: AppConfig) =>
   Layer.mergeAll(ClockSync.layer, layerOwnership(database, config), layerOwnConnections(database)).pipe(
     Layer.provideMerge(layerClient(database, config)),
     Layer.provide(DatabaseSockets.layer(database.main.hosts)),
-    Layer.provide(layerMigrated(database, config, config.cluster !== undefined))
+    Layer.provide(layerMigrated(database, config.cluster !== undefined))
   )
 
 /**
@@ -276,7 +273,7 @@ const layerAuthorization = (config: AppConfig) =>
     Authorization.layerUsers,
     Authorization.layerInternal({
       ...config,
-      readTokens: config.extensions.flatMap(({ readTokens = [] }) => readTokens)
+      readTokens: config.extensions.flatMap(({ readers = [] }) => readers.map(({ token }) => token))
     }),
     RpcAuthorization.layer(config)
   )

@@ -31,7 +31,7 @@ const withoutToken = ({ jwtPublicKey, jwtSecret }: AppConfig) => {
   return `none, because ${jwtPublicKey === undefined ? "JWT_JWKS_URL" : "JWT_PUBLIC_KEY"} is set; its issuer mints them`
 }
 
-/** What an external core has to be started with. Only tokens that were generated here are shown. */
+/** Settings that an external core has to be started with. Only tokens that were generated here are shown. */
 const coreLines = ({ coreEventTokens, coreTokens, coreUrl, generates }: AppConfig) => {
   if (coreUrl === undefined) return ""
   const shown = (isGenerated: boolean, tokens: AppConfig["coreTokens"]) =>

@@ -3,7 +3,7 @@ import { Cause, Exit, Predicate, type Runtime } from "effect"
 import { SqlError } from "effect/sql"
 import { rootCauseMessage } from "../services/telemetry/RootCause.ts"
 
-/** Whether an error has this code of the operating system, such as `EEXIST`. */
+/** True if an error has this code of the operating system, such as `EEXIST`. */
 export const hasCode = (error: unknown, code: string): boolean =>
   Predicate.hasProperty(error, "code") && error.code === code
 

@@ -1,4 +1,4 @@
-/** What an extension gives to the service. Nothing else imports it: without its folders and its line in `extensions.ts` it is gone. */
+/** The parts that an extension gives to the service. Nothing else imports it: without its folders and its line in `extensions.ts` it is gone. */
 import { Context, type Effect, type FileSystem, type Layer, type Path, type Redacted } from "effect"
 import type { Command } from "effect/cli"
 import type { Digest, SecureRandom } from "effect/crypto"
@@ -44,42 +44,46 @@ import type { WebhookSender, WebhookTargets } from "../services/webhooks/Webhook
 import type { HmacSha256 } from "../services/webhooks/WebhookSignatures.ts"
 import type { CommandFailed } from "./cli/Root.ts"
 
-/** The services of the engine that extensions use. */
-type EngineServices =
-  | AssistantBackend
+/** The services that extensions have in the engine and in the test kit. */
+type SharedServices =
   | Authorization
   | BodyReader
   | Changes
-  | ClusterNodes
-  | CoreBusy
-  | CoreClient
-  | EngineSettings
   | Digest.Digest
   | Etag.Generator
   | FileSystem.FileSystem
   | HmacSha256
   | HttpPlatform.HttpPlatform
   | HttpRouter.HttpRouter
-  | LiveReading
   | Memory
-  | OwnConnections
   | Path.Path
-  | RunQueue
   | Secrets
   | SecureRandom.SecureRandom
   | Settings
+  | TaskStore
+  | Tasks
+  | TokenRevocations
+  | WebhookSender
+  | WebhookTargets
+
+/** The services of the engine that extensions use. */
+type EngineServices =
+  | SharedServices
+  | AssistantBackend
+  | ClusterNodes
+  | CoreBusy
+  | CoreClient
+  | EngineSettings
+  | LiveReading
+  | OwnConnections
+  | RunQueue
   | SqlClient.SqlClient
   | TaskActors
   | TaskRequests
-  | TaskStore
-  | Tasks
   | Turns
   | TaskWatch
-  | TokenRevocations
   | TokenVerifier
   | Uploads
-  | WebhookSender
-  | WebhookTargets
 
 /** The routes and services of an extension. */
 export type ExtensionLayer = Layer.Layer<never, SqlError.SqlError, EngineServices>
@@ -89,7 +93,6 @@ export class OwnConnections extends Context.Service<OwnConnections, {
   readonly layer: (count: number) => Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>
 }>()("async-task-service/runtime/Extension/OwnConnections") {}
 
-/** Settings of the engine that extensions need. */
 export class EngineSettings extends Context.Service<EngineSettings, {
   readonly internalTokens: ReadonlyArray<Redacted.Redacted>
   /** The name of each of them. */
@@ -100,7 +103,7 @@ export class EngineSettings extends Context.Service<EngineSettings, {
   /** `JWT_ISSUER`. */
   readonly jwtIssuer: string | undefined
   readonly publicUrl: string
-  /** Whether `PUBLIC_URL` is set. */
+  /** True if `PUBLIC_URL` is set. */
   readonly hasPublicUrl: boolean
   /** Mints a token of a user with the key of the service itself, which only an embedded development service has. */
   readonly mintToken: ((sub: string) => Effect.Effect<string>) | undefined
@@ -110,20 +113,17 @@ export class EngineSettings extends Context.Service<EngineSettings, {
 interface LoadedExtension {
   /** Routes and whatever runs beside them: `HttpApiBuilder.layer(UsageApi)`. Empty when the settings turn the extension off. */
   readonly layer: ExtensionLayer
-  /** True when the settings turn it off: its `onEvents` is not run then. */
-  readonly ignoresEvents?: boolean
   /** The handlers of `routes.rpc`: `BotRpc.toLayer({ "Bot.say": … })`. */
   readonly rpc?: ExtensionLayer
-  /** How operators are known, by the one extension that knows them. */
+  /** The identity of operators, by the one extension that knows them. */
   readonly operators?: Layer.Layer<OperatorAuthorization, SqlError.SqlError, EngineServices>
-  /** Tokens of operators that may change nothing, and so read the metrics too; and the name of each, for `doctor`. */
-  readonly readTokens?: ReadonlyArray<Redacted.Redacted>
-  readonly readTokenNames?: ReadonlyArray<string>
+  /** Operators that may change nothing, and so read the metrics too. */
+  readonly readers?: ReadonlyArray<{ readonly name: string; readonly token: Redacted.Redacted }>
   /** Its routes for operators, which exist if another extension knows operators: `HttpApiBuilder.layer(OperatorUsageApi)`. */
   readonly forOperators?: Layer.Layer<never, SqlError.SqlError, EngineServices | OperatorAuthorization>
-  /** What it knows of tasks: `{ name: "usage", describe: (uuid) => store.ofTask(uuid) }`. `routes.taskField` describes it. */
+  /** Its facts about tasks: `{ name: "usage", describe: (uuid) => store.ofTask(uuid) }`. `routes.taskField` describes it. */
   readonly taskLink?: Effect.Effect<TaskLink, never, SqlClient.SqlClient>
-  /** What else bounds the creates of a user: `[(sub) => isFull(sub) ? new CreateRefused({ limit: "stored_bytes", … }) : undefined]`. */
+  /** Its bounds on the creates of a user: `[(sub) => isFull(sub) ? new CreateRefused({ limit: "stored_bytes", … }) : undefined]`. */
   readonly createLimits?: ReadonlyArray<CreateLimit>
   /** Run when the metrics are read, at most every 30 s. */
   readonly gaugeHook?: Effect.Effect<void>
@@ -156,42 +156,18 @@ export interface Extension {
   readonly tables?: Tables
   /** The formats of webhooks that its tasks name, also while its settings turn it off: `{ openai: (changes) => bodies }`. */
   readonly callbackFormats?: Effect.Effect<Readonly<Record<string, CallbackFormat>>, never, SqlClient.SqlClient>
-  /** What it reads from the turns of events, also while its settings turn it off. One extension has it. */
+  /** Its reading of the turns of events, also while its settings turn it off. One extension has it. */
   readonly turnReport?: TurnReport
-  /** What it keeps of users, also while its settings turn it off: what an operator exports and erases. */
+  /** Its data of users, which an operator exports and erases, also while its settings turn it off. */
   readonly userData?: UserData
-  /** What it changes in the transaction of a revocation, also while its settings turn it off. */
+  /** Its changes in the transaction of a revocation, also while its settings turn it off. */
   readonly onRevoked?: RevocationHook
 }
 
 /** An extension in the test kit, over stores in memory. */
 export interface TestExtension {
-  readonly layer: Layer.Layer<
-    never,
-    never,
-    | Authorization
-    | BodyReader
-    | Changes
-    | Digest.Digest
-    | Etag.Generator
-    | FileSystem.FileSystem
-    | HmacSha256
-    | HttpPlatform.HttpPlatform
-    | HttpRouter.HttpRouter
-    | InternalAuthorization
-    | Memory
-    | MemoryTables
-    | Path.Path
-    | Secrets
-    | SecureRandom.SecureRandom
-    | Settings
-    | TaskStore
-    | Tasks
-    | TokenRevocations
-    | WebhookSender
-    | WebhookTargets
-  >
-  /** What it knows of tasks. */
+  readonly layer: Layer.Layer<never, never, SharedServices | InternalAuthorization | MemoryTables>
+  /** Its facts about tasks. */
   readonly taskLink?: Effect.Effect<TaskLink, never, MemoryTables>
   readonly turnReport?: TurnReport
   readonly routes: ExtensionRoutes
@@ -200,7 +176,6 @@ export interface TestExtension {
 // oxlint-disable-next-line typescript/no-explicit-any -- the name and the input of a command concern only itself
 type ExtensionCommand = Command.Command<any, any, any, CommandFailed, Command.CommandContext<"async-task-service">>
 
-/** The modules of an extension. */
 export interface ExtensionModules {
   readonly server: () => Promise<{ readonly extension: Extension }>
   /** Absent for an extension that the test kit lacks. */

@@ -5,5 +5,4 @@ export const extensions = await Promise.all(
   modules.map(({ server }) => server().then(({ extension }) => extension))
 )
 
-/** The tables of the extensions. */
 export const extensionTables = extensions.flatMap(({ tables }) => tables ?? [])

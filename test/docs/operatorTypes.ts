@@ -49,6 +49,12 @@ const make = (group: HttpApiGroup.Constraint) => {
       }
     }
   }
+  const actions = extensions.flatMap(({ routes: { auditActions = [] } }) => auditActions)
+  const list = actions.map((name) => `  "${name}"`).join(",\n")
+  definitions.set(
+    "auditActions",
+    `/** Actions that the audit is filtered by. */\nexport const auditActions = [\n${list}\n]\n`
+  )
   const text = [...definitions.values()].join("\n")
   const imported = [...new Set([...used, "Json", "JsonObject", "Metadata"])].filter((name) =>
     new RegExp(`\\b${name}\\b`).test(text)

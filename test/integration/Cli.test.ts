@@ -134,17 +134,6 @@ describe("the command line", () => {
     assert.deepStrictEqual([sick.code, sick.err], [1, "Failed checks: service, clock"])
   })
 
-  it("passes its own conformance suite", async () => {
-    const other = (await json("token", "--sub", "someone-else")).token
-    const fresh = (await json("token", "--sub", "conformer")).token
-    const options = ["--token", fresh, "--other-token", other, "--tools-assistant", "2", "--json"]
-    const report = JSON.parse((await run("conformance", ...options)).out)
-    assert.deepStrictEqual(report.cases.filter(({ outcome }: any) => outcome !== "passed"), [])
-    assert.isAbove(report.passed, 20)
-    const elsewhere = await run("conformance", "--url", "http://127.0.0.1:1", "--token", fresh, "--json")
-    assert.strictEqual(elsewhere.code, 1)
-  })
-
   it("connects to the service at PORT and serves on --port", async () => {
     const listed = await runToEnd(["list", "--metadata", "absent=1"], { ...settings, PORT: new URL(service.url).port })
     assert.deepStrictEqual(listed, { code: 0, out: "No tasks.", err: "" })

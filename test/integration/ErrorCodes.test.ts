@@ -117,7 +117,7 @@ describe("the code of an error", () => {
     const used = files.flatMap((file) => {
       const text = readFileSync(new URL(file, root), "utf8")
       return [
-        ...[...text.matchAll(/(\w+): failWith\(/g)].map(([, tag]) => codeOfTag(tag!)),
+        ...[...text.matchAll(/(\w+): as\(/g)].map(([, tag]) => codeOfTag(tag!)),
         ...[...text.matchAll(/code: "(\w+)"/g)].map(([, code]) => code!)
       ]
     })

@@ -184,7 +184,7 @@ const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) 
           Held.onOneLine(encode(response)),
           OpaqueJson.encode("\n\n")
         ]))
-      const resultFrame = (result: unknown) => frameOf(resultOf(call, result as Writable))
+      const resultFrame = (result: Writable) => frameOf(resultOf(call, result))
       let begin: Held.Frame | undefined = resultFrame(dialect.wrapped("task", dialect.task(first)))
       // The first frame is not kept once it was sent.
       const beginning = Stream.suspend(() => {
@@ -221,7 +221,7 @@ export const make = Effect.gen(function*() {
   const pieces = Effect.fnUntraced(
     function*(client: Client, call: Call, uuid: string, wanted: Views.Wanted, isBare: boolean) {
       const task = call.dialect.task(yield* view(client, call, uuid, wanted))
-      return write(resultOf(call, (isBare ? task : call.dialect.wrapped("task", task)) as Writable))
+      return write(resultOf(call, isBare ? task : call.dialect.wrapped("task", task)))
     }
   )
 

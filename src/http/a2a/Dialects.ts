@@ -1,4 +1,5 @@
 /** The two versions of the protocol: the same tasks, messages and events with other names. */
+import { Struct } from "effect"
 import type { RawJson } from "../../domain/json/RawJson.ts"
 import type { Writable } from "../../domain/json/Writer.ts"
 import type { TaskStatus } from "../../domain/Task.ts"
@@ -96,7 +97,7 @@ const makeDialect = ({ isFinal, part, role, states, tagged, wrapped }: Names) =>
 export type Dialect = ReturnType<typeof makeDialect>
 
 const byState = (states: Names["states"], state: string) =>
-  (Object.keys(states) as Array<TaskStatus>).find((status) => states[status] === state)
+  Struct.keys(states).find((status) => states[status] === state)
 
 export const v1 = makeDialect({
   states: {
@@ -114,7 +115,7 @@ export const v1 = makeDialect({
     return { url: part.url, filename: part.name, mediaType: part.mediaType }
   },
   tagged: (_, object) => object,
-  wrapped: (field, object) => ({ [field]: object as Writable }),
+  wrapped: (field, object) => ({ [field]: object }),
   isFinal: () => undefined
 })
 

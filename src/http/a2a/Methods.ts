@@ -86,7 +86,7 @@ const makeList = Effect.gen(function*() {
       ), { concurrency: 4 })
     const last = page.length > filter.limit ? shown.at(-1) : undefined
     return Effect.succeed(json(resultOf(call, {
-      tasks: views.flatMap((view) => view === undefined ? [] : [call.dialect.task(view) as never]),
+      tasks: views.flatMap((view) => view === undefined ? [] : [call.dialect.task(view)]),
       nextPageToken: last === undefined ? "" : tokenOf(last),
       pageSize: filter.limit,
       totalSize: total

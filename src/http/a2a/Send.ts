@@ -27,7 +27,7 @@ export interface Sent {
   readonly caller: Caller
   readonly model: string
   readonly params: Params.Send
-  /** Whether the client runs tools. */
+  /** True if the client runs tools. */
   readonly runsTools: boolean
 }
 
@@ -67,7 +67,7 @@ const makeInputOf = Effect.gen(function*() {
       if (Predicate.isNotNullish(data)) {
         return Effect.succeed<Writable>({
           type: "text",
-          text: OpaqueJson.toText(OpaqueJson.fromValue(data as Writable))
+          text: OpaqueJson.toText(OpaqueJson.fromValue(data))
         })
       }
       return Effect.fail(
@@ -114,7 +114,7 @@ const makeCreate = Effect.gen(function*() {
       assistant_id: assistantId,
       input: yield* inputOf(caller, message.parts),
       turns: [],
-      client_tools: (runsTools ? message.metadata?.[Params.clientTools]?.client_tools ?? [] : []) as Writable,
+      client_tools: runsTools ? message.metadata?.[Params.clientTools]?.client_tools ?? [] : [],
       llm_model_id: llmModelId,
       image_generator_id: imageGeneratorId
     })
@@ -159,8 +159,8 @@ const makeAnswer = Effect.gen(function*() {
       )
     }
     const answer = results ??
-      (isText && call !== undefined ? [{ tool_call_id: call.id, output: text as Writable }] : [])
-    yield* tasks.submitToolResults(caller, task, toToolResults(answer as Parameters<typeof toToolResults>[0]), key)
+      (isText && call !== undefined ? [{ tool_call_id: call.id, output: text }] : [])
+    yield* tasks.submitToolResults(caller, task, toToolResults(answer), key)
     return task.uuid
   })
 })

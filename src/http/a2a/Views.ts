@@ -83,6 +83,7 @@ const read = (turn: Found, bytes: Uint8Array) => ({
 const nothing = { ...TurnReader.none, history: [] }
 
 const partOf = (item: Writable): ReadonlyArray<Part> => {
+  // An item of an input that was accepted.
   const { file, text, voice } = item as {
     readonly text?: string
     readonly file?: { readonly name?: string }

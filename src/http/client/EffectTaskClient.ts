@@ -72,7 +72,6 @@ const execute =
     })
   }
 
-/** Calls `onText` when the text has changed. */
 const reportChanges = <R>(onText: OnText<R>) => {
   const changeOf = textChanges()
   return (text: string | undefined) => {

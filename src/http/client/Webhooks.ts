@@ -87,7 +87,7 @@ const headerOf = (headers: WebhookHeaders, name: string): string => {
 const fromHex = (text: string) => Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))
 const fromBase64 = (text: string) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
 
-/** Whether the HMAC matches. WebCrypto compares in constant time. */
+/** True if the HMAC matches. WebCrypto compares in constant time. */
 const matches = (key: Uint8Array<ArrayBuffer>, tag: Uint8Array<ArrayBuffer>, content: Uint8Array<ArrayBuffer>) =>
   crypto.subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["verify"])
     .then((imported) => crypto.subtle.verify("HMAC", imported, tag, content))

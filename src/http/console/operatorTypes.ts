@@ -18,7 +18,7 @@ export interface Overview {
   readonly next_deadline: string | null
   /** Milliseconds since that deadline passed; 0 while it has not. */
   readonly overdue_ms: number
-  /** What happened in the last hour, about: a fault may count 10 s twice. */
+  /** Changes of the last hour, about: a fault may count 10 s twice. */
   readonly last_hour: {
     /** Tasks created. */
     readonly created: number
@@ -64,14 +64,14 @@ export interface Overview {
     /** When they were counted. */
     readonly counted_at: string
   }>
-  /** Who has a token, of `INTERNAL_TOKEN_NAMES` and `OPERATOR_READ_TOKEN_NAMES`. */
+  /** Owners of tokens, of `INTERNAL_TOKEN_NAMES` and `OPERATOR_READ_TOKEN_NAMES`. */
   readonly operators: ReadonlyArray<{
     /** The name of the token's owner. */
     readonly name: string
-    /** Whether the token may change something. */
+    /** `full` may change something, `read` may not. */
     readonly role: "full" | "read"
   }>
-  /** What needs attention now. */
+  /** Conditions that need attention now. */
   readonly alerts: ReadonlyArray<{
     /** The kind of alert. */
     readonly id: string
@@ -182,7 +182,7 @@ export interface TaskDetail {
     /** Null without a turn. */
     readonly turn: number | null
   }
-  /** Who or what ended the task; null while it has not ended. */
+  /** The party or clock that ended the task; null while it has not ended. */
   readonly ended_by: {
     /** `user`, `operator`, `rpc`, `core`, `time_limit`, `acceptance_timeout` or `revocation`. */
     readonly by: string
@@ -203,14 +203,14 @@ export interface TaskDetail {
     readonly occurred_at: string
     /** The kind of event. */
     readonly type: string
-    /** Who or what caused it, as in `operator:ana`; null for the core. */
+    /** The actor that caused it, as in `operator:ana`; null for the core. */
     readonly actor: string | null
   }>
   /** The webhooks, oldest first. */
   readonly deliveries: ReadonlyArray<Delivery>
 }
 
-/** What the task says. */
+/** The content of the task. */
 export interface Content {
   /** The turn, null without any. */
   readonly turn: Turn | null
@@ -220,7 +220,7 @@ export interface Content {
 
 /** Failures grouped by their cause. */
 export interface Errors {
-  /** What was examined. */
+  /** The failures that were examined. */
   readonly window: {
     /** Failures that were grouped: the newest 10,000 of the range at most. */
     readonly failures: number
@@ -229,7 +229,7 @@ export interface Errors {
   }
   /** The largest first. */
   readonly groups: ReadonlyArray<{
-    /** What its errors have in common: `…` stands for ids, numbers, times and long quotes. */
+    /** The text that its errors have in common: `…` stands for ids, numbers, times and long quotes. */
     readonly fingerprint: string
     /** The newest error, cut after 500 characters. */
     readonly error: string
@@ -287,7 +287,7 @@ export interface Stuck {
   readonly complete: boolean
 }
 
-/** How long tasks wait and run, by assistant. */
+/** Times for which tasks wait and run, by assistant. */
 export interface Durations {
   /** Most tasks first, 100 at most. */
   readonly data: ReadonlyArray<{
@@ -316,7 +316,7 @@ export interface Durations {
   readonly complete: boolean
 }
 
-/** What is due next. */
+/** Deadlines and stops that are due next. */
 export interface Clocks {
   /** The next deadlines of live tasks, earliest first. */
   readonly tasks: ReadonlyArray<{
@@ -417,7 +417,7 @@ export interface QueuedAssistant {
   readonly waiting: number
   /** Since when the oldest of them waits: its creation, or its tool results. */
   readonly oldest_waiting_since: string | null
-  /** Whether its new runs are held. Resumed ones go on. */
+  /** True while its new runs are held. Resumed ones go on. */
   readonly paused: boolean
 }
 
@@ -456,7 +456,7 @@ export interface Cluster {
     readonly address: string
     /** Version of the service. */
     readonly version: string
-    /** Whether it answered this request. */
+    /** True for the node that answered this request. */
     readonly is_self: boolean
     /** When it started. */
     readonly started_at: string
@@ -504,7 +504,7 @@ export interface Revocations {
   readonly complete: boolean
 }
 
-/** What an operator, or a call of another service, has done. */
+/** An action of an operator, or of a call of another service. */
 export interface AuditLine {
   /** Identifies the line. */
   readonly id: string
@@ -516,7 +516,7 @@ export interface AuditLine {
    * `api`, `cli` or `console`; `bulk` for each task of a bulk action; `rpc` or `internal` for calls of other services.
    */
   readonly via: string
-  /** What was done, as in `cancel`. */
+  /** The action, as in `cancel`. */
   readonly action: string
   /** The task, delivery, node or token. */
   readonly target: string | null
@@ -543,9 +543,9 @@ export interface Audit {
   readonly complete: boolean
 }
 
-/** What an action would be about. */
+/** The tasks or webhooks that an action would change. */
 export interface DryRun {
-  /** What matches. */
+  /** Tasks or webhooks that match. */
   readonly matched: number
   /** The newest 20 tasks or webhooks that match. */
   readonly sample: ReadonlyArray<Task | Delivery>
@@ -555,7 +555,7 @@ export interface DryRun {
 export interface StartedBulk {
   /** Identifies the action. */
   readonly id: string
-  /** What matched when it began. */
+  /** Tasks or webhooks that matched when it began. */
   readonly matched: number
 }
 
@@ -563,7 +563,7 @@ export interface StartedBulk {
 export interface Bulk {
   /** Identifies the action. */
   readonly id: string
-  /** What is done. */
+  /** The change that it makes. */
   readonly action: "cancel" | "rerun" | "redeliver" | "delete" | "erase"
   /** As it was given, with its range. A user whose data were erased has a pseudonym. */
   readonly filter: JsonObject
@@ -577,9 +577,9 @@ export interface Bulk {
   readonly started_at: string
   /** When it was done or stopped. */
   readonly ended_at: string | null
-  /** Whether it goes on. */
+  /** The state of the action. */
   readonly state: "running" | "done" | "stopped"
-  /** What matched when it began. */
+  /** Tasks or webhooks that matched when it began. */
   readonly matched: number
   /** Carried out. */
   readonly done: number
@@ -604,7 +604,7 @@ export interface BulkList {
   readonly data: ReadonlyArray<Bulk>
 }
 
-/** What operators have put aside for all of them. */
+/** Causes and alerts that operators have put aside for all of them. */
 export interface Silences {
   /** Newest first, 1,000 at most. */
   readonly data: ReadonlyArray<{
@@ -635,7 +635,7 @@ export interface SilenceState {
 export interface User {
   /** The user. */
   readonly sub: string
-  /** How many active tasks the user has and may have. */
+  /** The active tasks that the user has and may have. */
   readonly slots: {
     /** Active tasks. */
     readonly used: number
@@ -676,3 +676,34 @@ export interface User {
   /** Of the current month in UTC: tasks, tokens and cost. */
   readonly usage?: Json
 }
+
+/** Actions that the audit is filtered by. */
+export const auditActions = [
+  "cancel",
+  "withdraw",
+  "content",
+  "redeliver",
+  "rerun",
+  "delete",
+  "drain",
+  "take_in",
+  "revoke",
+  "bulk_cancel",
+  "bulk_rerun",
+  "bulk_redeliver",
+  "bulk_delete",
+  "bulk_stop",
+  "limits",
+  "queue",
+  "silence",
+  "export",
+  "erase",
+  "usage_erase",
+  "endpoint_create",
+  "endpoint_update",
+  "endpoint_delete",
+  "endpoint_rotate",
+  "endpoint_test",
+  "endpoint_redeliver",
+  "endpoint_replay"
+]

@@ -1,6 +1,5 @@
 /** The `code` of an error: a stable word by which a program tells errors apart. Messages may be reworded, codes are not. */
 
-/** The status and the meaning of codes. */
 export type ErrorCodes = Readonly<Record<string, readonly [status: number, meaning: string]>>
 
 /** The codes of the core. Extensions have more: `ExtensionRoutes.errorCodes`. */

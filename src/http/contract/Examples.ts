@@ -61,7 +61,7 @@ const fields: Readonly<Record<string, unknown>> = {
   via: "console"
 }
 
-/** Whether a field may have the value. */
+/** True if a field may have the value. */
 const fits = (value: unknown, { enum: values, type }: Node) =>
   value !== undefined && (values?.includes(value) ?? Array.isArray(value) === (type === "array"))
 

@@ -80,7 +80,7 @@ export const opaqueSchemas: Node = {
     name: toolName,
     description: { type: ["string", "null"], description: "Tells the model when and how to call the tool." },
     parameters: { anyOf: [schemaRef("JsonObject"), { type: "null" }], description: "JSON Schema of its arguments." },
-    strict: { type: ["boolean", "null"], description: "Whether arguments must match `parameters` exactly." },
+    strict: { type: ["boolean", "null"], description: "True if arguments must match `parameters` exactly." },
     output_schema: { ...schemaRef("JsonObject"), description: "JSON Schema of its output, for forms." }
   }, ["type", "name"]),
   NestedClientTool: object("OpenAI's nested form.", {

@@ -35,7 +35,6 @@ const discriminate = (schemas: Node) => {
   }
 }
 
-/** The webhook of a task. */
 export const taskWebhook: Node = {
   post: {
     operationId: "taskChanged",

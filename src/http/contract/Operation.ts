@@ -6,7 +6,7 @@ import { OpenApi } from "effect/http-api"
 import * as FileFormat from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as Defects from "../Defects.ts"
-import { codeOfStatus } from "./ErrorCodes.ts"
+import { codeOfStatus, type ErrorCodes } from "./ErrorCodes.ts"
 import { deliveryId, uuid } from "./Examples.ts"
 import { type Node, schemaRef } from "./OpaqueSchemas.ts"
 
@@ -23,7 +23,7 @@ interface OperationDocs {
   readonly name: string
   readonly summary: string
   readonly description: string
-  /** What parameters of the path mean, where they are none of the core's. */
+  /** Descriptions of parameters of the path that the core does not have. */
   readonly path?: Readonly<Record<string, Node>>
   /** Parameters outside the path; they replace the generated ones. */
   readonly parameters?: ReadonlyArray<Node>
@@ -36,6 +36,12 @@ interface OperationDocs {
   readonly stream?: Node
   /** Every success by its status, also one without a schema; and errors with a meaning specific to the operation. */
   readonly responses: Readonly<Record<number, string | ResponseDocs>>
+}
+
+/** The response of an error that has a code of its own. */
+export const refusal = <Codes extends ErrorCodes>(codes: Codes, code: keyof Codes & string): ResponseDocs => {
+  const description = codes[code]?.[1] ?? ""
+  return { description, example: { message: description, code } }
 }
 
 export const isNode = (value: unknown): value is Node =>

@@ -50,7 +50,7 @@ export const WaitingOnView = Schema.Struct({
     description: "The party that has to act; `queue` while the core has no room for the run."
   }),
   for: Schema.Literals(["acceptance", "result", "tool_results", "room"]).annotate({
-    description: "What the party has to provide."
+    description: "The act that the party has to provide."
   }),
   position: Schema.NullOr(Count).annotate({
     description:
@@ -90,6 +90,7 @@ const TaskSummaryView = Schema.Struct({
 
 const AskedTaskView = Schema.Struct({
   assistant_id: RunRequest.fields.assistant_id.annotate({ description: "The assistant." }),
+  // A task shows its items as they were sent: the document has their schema, and clients decode nothing of them.
   input: Schema.Array(InputItem as unknown as Schema.Codec<typeof InputItem.Encoded>).annotate({
     description: "The input items."
   }),
@@ -105,7 +106,7 @@ const AskedTaskView = Schema.Struct({
     description: "The image generator configuration."
   }),
   options: Schema.NullOr(JsonObject).annotate({
-    description: "What a client of another protocol asked of the model; null without it."
+    description: "Options of the model by a client of another protocol; null without them."
   }),
   max_execution_time: Count.annotate({ description: "The limit in seconds." }),
   priority: Count.annotate({ description: "The place in the queue while the core has no room: 0 to 9, 5 usually." }),
@@ -155,7 +156,7 @@ export const TaskEventView = Schema.Struct({
 
 export const TextEventView = Schema.Struct({
   offset: Count.annotate({ description: "UTF-16 units of the text before this part." }),
-  text: Schema.String.annotate({ description: "What was written since." }),
+  text: Schema.String.annotate({ description: "The text that was written since." }),
   replaced: Schema.optionalKey(Schema.Boolean).annotate({
     description: "True when the text is another one, not a continuation: forget the one before."
   })
@@ -181,7 +182,7 @@ const DeliveryAttempt = Schema.Struct({
   error: Schema.NullOr(AttemptError).annotate({ description: "Class of the failure; null after a success." }),
   hint: Schema.NullOr(Schema.String).annotate({
     description:
-      "What helps, where the status says it: a receiver that answers 413 has to take larger bodies; otherwise null."
+      "A remedy, where the status names one: a receiver that answers 413 has to take larger bodies; otherwise null."
   })
 }).annotate({ identifier: "DeliveryAttempt", description: "One POST to the callback URL." })
 
@@ -277,6 +278,6 @@ const RefusedEventView = Schema.Struct({
 
 export const ReportedEventsView = Schema.Struct({
   results: Schema.Array(Schema.Union([ReportedView, RefusedEventView])).annotate({
-    description: "What became of each event, in their order."
+    description: "The outcome of each event, in their order."
   })
 }).annotate({ identifier: "ReportedEvents", description: "The answer to several events." })

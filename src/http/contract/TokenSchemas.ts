@@ -31,7 +31,7 @@ export const RevokeBody = Schema.Struct({
     Moment,
     "Moment when the revoked tokens expire anyway and the revocation is deleted; by default the `exp` of `token`, otherwise never."
   )
-}).annotate({ identifier: "RevokeTokens", description: "What to revoke: exactly one of `jti`, `token` and `sub`." })
+}).annotate({ identifier: "RevokeTokens", description: "A revocation: exactly one of `jti`, `token` and `sub`." })
   .check(
     Schema.makeFilter((body) => {
       const given = subjects.filter((field) => body[field] !== undefined && body[field] !== null)

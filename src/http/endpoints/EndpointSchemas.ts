@@ -79,7 +79,7 @@ export const RotateSecret = Schema.Struct({
     ),
     `Seconds for which the old secret signs too, ${limits.keepOld.default} by default.`
   )
-}).annotate({ identifier: "RotateEndpointSecret", description: "How long the old secret still signs." })
+}).annotate({ identifier: "RotateEndpointSecret", description: "The time for which the old secret still signs." })
 
 export const TestEndpoint = Schema.Struct({
   event: absentOr(EventType, "The type of the sample; `task.completed` by default.")
@@ -110,8 +110,8 @@ const view = {
   metadata: Schema.NullOr(Schema.Record(Schema.String, Schema.String)).annotate({
     description: "Null means all tasks."
   }),
-  format: Format.annotate({ description: "What bodies contain." }),
-  disabled: described(Schema.Boolean, "Whether nothing is sent."),
+  format: Format.annotate({ description: "The content of bodies." }),
+  disabled: described(Schema.Boolean, "True while nothing is sent."),
   disabled_reason: Schema.NullOr(DisabledReason).annotate({
     description: "`manual`, `gone` (the receiver responded with 410) or `failing` (no success for 72 hours)."
   }),
@@ -176,7 +176,7 @@ export const TestedView = Schema.Struct({
 export const ReplayedView = Schema.Struct({
   enqueued: described(Count, "Deliveries that are sent again, a hundred a second."),
   left: described(Count, "Deliveries of the range beyond the maximum of one replay: begin the next one later.")
-}).annotate({ identifier: "ReplayedEndpoint", description: "How many events are sent again." })
+}).annotate({ identifier: "ReplayedEndpoint", description: "The number of events that are sent again." })
 
 const paging = Parameters.paging(limits.page)
 

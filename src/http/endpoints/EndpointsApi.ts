@@ -5,17 +5,17 @@ import { limits } from "../../services/endpoints/Endpoint.ts"
 import type { ErrorCodes } from "../contract/ErrorCodes.ts"
 import * as Errors from "../contract/Errors.ts"
 import { completedAt, createdAt, deliveryId, summary } from "../contract/Examples.ts"
-import { header, operation } from "../contract/Operation.ts"
+import { header, operation, refusal } from "../contract/Operation.ts"
 import { OperatorAuthorization } from "../OperatorRoutes.ts"
 import * as Parameters from "../Parameters.ts"
 import * as Views from "./EndpointSchemas.ts"
 
-export const errorCodes: ErrorCodes = {
+export const errorCodes = {
   endpoint_not_found: [404, "There is no such webhook endpoint."],
   endpoint_is_sent: [409, "The endpoint has a URL: only events of an endpoint whose `url` is null can be read."],
   too_many_endpoints: [409, `There are ${limits.endpoints} webhook endpoints, the maximum.`],
   too_many_readers: [429, "The node has the maximum number of event streams of endpoints."]
-}
+} as const satisfies ErrorCodes
 
 const { base } = Views
 
@@ -27,10 +27,7 @@ const { id } = Views.examples
 const event = `evt_${deliveryId}`
 
 const readOnly = "The token may only read, or a web page of another origin sent the request with a session."
-const unknown = {
-  description: "There is no such webhook endpoint.",
-  example: { message: "There is no such webhook endpoint.", code: "endpoint_not_found" }
-}
+const unknown = refusal(errorCodes, "endpoint_not_found")
 const owned = { 403: readOnly, 404: unknown }
 
 const described = (docs: Parameters<typeof operation>[0]) =>
@@ -169,7 +166,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     description:
       `Sends the deliveries of the log that are not pending again, the oldest first, a hundred a second, at most ${limits.replay} in one request.`,
     request: { from: createdAt, to: completedAt, failed_only: true },
-    responses: { ...owned, 202: "How many deliveries of the range are sent again." }
+    responses: { ...owned, 202: "The number of deliveries of the range that are sent again." }
   })),
   HttpApiEndpoint.get("events", `${base}/:id/events`, {
     params: ofEndpoint,

@@ -10,7 +10,6 @@ import * as RunRequests from "../../services/core/RunRequests.ts"
 import type { TaskOutline } from "../../services/store/tasks/TaskStore.ts"
 import { Turns } from "../../services/tasks/Turns.ts"
 
-/** Bytes of the messages of a turn. */
 const sizeOfMessages = (turn: Found, bytes: Uint8Array): number =>
   OpaqueJson.sizeOf(OpaqueJson.toBytes(write(TurnParts.messagesOf(turn, bytes))))
 

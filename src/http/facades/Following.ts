@@ -27,7 +27,7 @@ export const makeFollow = Effect.gen(function*() {
 
 /** An event, or the text of the run so far, with the event before it. */
 export interface Change extends WatchedEvent {
-  /** Whether the core appends to the text, and so hardly takes anything back. */
+  /** True if the core appends to the text, and so hardly takes anything back. */
   readonly isAppended?: boolean
 }
 

@@ -2,32 +2,26 @@
 import { Effect, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
-import * as Limits from "../../domain/Limits.ts"
 import { type Client, Turns } from "../../services/tasks/Turns.ts"
 import { endWhen } from "../../services/timing/StreamEnds.ts"
 import { CurrentToken } from "../handlers/CurrentToken.ts"
+import * as EventStream from "../handlers/EventStream.ts"
 
 /** Bytes that are sent together: nothing else comes between them. */
 export type Frame<E = never> = Stream.Stream<Uint8Array, E>
 
 const keepAlive = (text: string): Stream.Stream<Frame> => {
   const frame = Stream.make(OpaqueJson.encode(text))
-  return Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => frame)
+  return EventStream.keepAlive(frame)
 }
 
-/** What is sent while nothing else is, so that no timeout of a proxy or client ends the request. */
+/** The bytes that are sent while nothing else is, so that no timeout of a proxy or client ends the request. */
 interface Kind {
   readonly idle: string
   readonly options: { readonly contentType: string; readonly headers?: Readonly<Record<string, string>> }
 }
 
-export const events: Kind = {
-  idle: ": keep-alive\n\n",
-  options: {
-    contentType: "text/event-stream",
-    headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
-  }
-}
+export const events: Kind = { idle: EventStream.comment, options: EventStream.options }
 
 /** Blanks before the JSON. */
 export const json: Kind = { idle: " ", options: { contentType: "application/json" } }

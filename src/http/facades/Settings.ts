@@ -53,7 +53,7 @@ export const settings = {
     default: "false",
     meaning: "`true`: a façade ignores request fields that it does not support and that would change the result"
   }),
-  /** Whether a text that was reported is the beginning of each later one. */
+  /** True if a text that was reported is the beginning of each later one. */
   onlyAppends: Setting.setting(Config.Boolean, {
     name: "FACADE_LIVE_TEXT",
     default: "false",

@@ -102,7 +102,7 @@ const encoder = new TextEncoder()
 export const indexIn = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): number =>
   tokens.findIndex((token) => Mac.timingSafeEqual(encoder.encode(Redacted.value(token)), encoder.encode(credential)))
 
-/** Whether a credential is one of the tokens. */
+/** True if a credential is one of the tokens. */
 export const isOneOf = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): boolean =>
   indexIn(tokens, credential) >= 0
 

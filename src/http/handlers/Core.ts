@@ -6,6 +6,7 @@ import { isFinal, toFailure } from "../../domain/CoreProtocol.ts"
 import * as Failure from "../../domain/Failure.ts"
 import type { Found } from "../../domain/json/Shape.ts"
 import * as Limits from "../../domain/Limits.ts"
+import type { RunSuperseded } from "../../domain/TaskErrors.ts"
 import { TurnReport } from "../../services/Extensions.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { Api } from "../contract/Api.ts"
@@ -14,9 +15,15 @@ import { CoreRpc } from "../contract/rpc/Rpc.ts"
 import * as Bodies from "./body/Bodies.ts"
 import { type BodyError, BodyReader } from "./body/BodyReader.ts"
 import { attemptBytes, bytesOf } from "./body/JsonBody.ts"
-import { storeErrors } from "./ErrorResponses.ts"
+import { as, refusing, storeErrors } from "./ErrorResponses.ts"
 import * as Group from "./Group.ts"
-import { asInvalidRequest, refuseOutage } from "./rpc/RpcRequests.ts"
+import { answer } from "./rpc/RpcRequests.ts"
+
+const refused = refusing({
+  ...storeErrors,
+  TaskNotFound: as(NotFound),
+  RunSuperseded: ({ message, status }: RunSuperseded) => new RunConflict({ message, status, code: "run_superseded" })
+})
 
 /** Runs whose events are reported at a time. */
 const batchConcurrency = 64
@@ -56,7 +63,7 @@ export const layer = Group.layer(Effect.gen(function*() {
   const endRefused = makeEndRefused(tasks)
   const coreEvents = Bodies.coreEvents(yield* TurnReport)
 
-  /** What became of an event of several: the body of the answer that it would have got alone, with the status of a refusal. */
+  /** The outcome of an event of several: the body of the answer that it would have got alone, with the status of a refusal. */
   const reportBatched = Effect.fnUntraced(
     function*({ found, outcome }: Bodies.Batched) {
       if (Result.isSuccess(outcome)) return yield* tasks.report(outcome.success)
@@ -106,11 +113,7 @@ export const layer = Group.layer(Effect.gen(function*() {
         yield* "events" in given ? reportAll(given.events) : tasks.report(given.event)
       )
     },
-    Effect.catchTags({
-      ...storeErrors,
-      TaskNotFound: ({ message }) => Effect.fail(new NotFound({ message, code: "task_not_found" })),
-      RunSuperseded: ({ message, status }) => Effect.fail(new RunConflict({ message, status, code: "run_superseded" }))
-    })
+    refused
   )
   return HttpApiBuilder.group(Api, "core", (handlers) => handlers.handleRaw("report", ({ request }) => report(request)))
 }))
@@ -124,10 +127,10 @@ export const layerRpc = CoreRpc.toLayer(
       "Core.report": Effect.fnUntraced(function*({ event }) {
         const bytes = bytesOf(event)
         const { found, outcome } = yield* attemptBytes(coreEvent, bytes)
-        if (Result.isSuccess(outcome)) return yield* refuseOutage(tasks.report(outcome.success))
-        yield* refuseOutage(endRefused(found, outcome.failure, bytes.length > Limits.coreEventBytes))
-        return yield* asInvalidRequest(outcome.failure)
-      })
+        if (Result.isSuccess(outcome)) return yield* tasks.report(outcome.success)
+        yield* endRefused(found, outcome.failure, bytes.length > Limits.coreEventBytes)
+        return yield* Effect.fail(outcome.failure)
+      }, answer)
     })
   })
 )

@@ -9,7 +9,15 @@ import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import * as Bodies from "./body/Bodies.ts"
 import { BodyReader } from "./body/BodyReader.ts"
-import { failWith, taskErrors } from "./ErrorResponses.ts"
+import { as, refusing, taskErrors } from "./ErrorResponses.ts"
+
+const refused = refusing({
+  ...taskErrors,
+  DeliveryNotFound: as(NotFound),
+  DeliveryNeedsSecret: as(Conflict),
+  DeliveryExhausted: as(Conflict),
+  TooManyRedeliveries: as(TooManyRequests)
+})
 
 export const view = (delivery: Delivery) => ({
   id: deliveryId(delivery),
@@ -35,7 +43,7 @@ export const make = Effect.gen(function*() {
   const list = Effect.fnUntraced(function*(uuid: string) {
     const { principal } = yield* CurrentCaller
     return { data: (yield* webhooks.ofTask(principal, uuid)).map(view) }
-  }, Effect.catchTags(taskErrors))
+  }, refused)
 
   const redeliver = Effect.fnUntraced(
     function*(
@@ -50,13 +58,7 @@ export const make = Effect.gen(function*() {
       const delivery = yield* webhooks.redeliver(principal, uuid, id, secret)
       return HttpServerResponse.jsonUnsafe(view(delivery), { status: 202 })
     },
-    Effect.catchTags({
-      ...taskErrors,
-      DeliveryNotFound: failWith(NotFound),
-      DeliveryNeedsSecret: failWith(Conflict),
-      DeliveryExhausted: failWith(Conflict),
-      TooManyRedeliveries: failWith(TooManyRequests)
-    })
+    refused
   )
 
   return { list, redeliver }

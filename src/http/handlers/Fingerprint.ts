@@ -26,7 +26,7 @@ const compact = Effect.fnUntraced(function*(bytes: Uint8Array) {
   return tokens.subarray(0, size)
 })
 
-/** Whether an odd number of backslashes is in front of a byte. */
+/** True if an odd number of backslashes is in front of a byte. */
 const isEscaped = (bytes: Uint8Array, index: number): boolean => {
   let first = index
   while (bytes[first - 1] === 0x5c) first--

@@ -12,7 +12,7 @@ const visibleAscii = new RegExp(`^[\\x21-\\x7e]{1,${Limits.idempotencyKeyLength}
 
 export const reused = invalid(header, new IdempotencyKeyReused({}).message, "idempotency_key_reused")
 
-/** Whether the request has a key, valid or not. */
+/** True if the request has a key, valid or not. */
 export const isGiven = ({ headers }: HttpServerRequest.HttpServerRequest) => headers[header.toLowerCase()] !== undefined
 
 /** Method and path. RPC calls use those of the equivalent REST operation. */

@@ -124,7 +124,6 @@ const chosenOf = (query: Query, errors: Errors): Chosen => {
   }
 }
 
-/** The text of `q`. */
 const textOf = (query: Query, errors: Errors): string | null =>
   oneOf(
     query,

@@ -1,8 +1,7 @@
 /** The events of a task as a stream, by REST and by RPC. */
-import { Duration, Effect, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { encode } from "../../domain/json/OpaqueJson.ts"
-import * as Limits from "../../domain/Limits.ts"
 import { isTerminal, type TaskStatus } from "../../domain/Task.ts"
 import { format } from "../../domain/Timestamp.ts"
 import { type Form, LiveReading, type Place } from "../../services/live/LiveReading.ts"
@@ -14,12 +13,10 @@ import { invalid } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
 import { CurrentToken } from "./CurrentToken.ts"
-import { readErrors } from "./ErrorResponses.ts"
+import { readErrors, refusing } from "./ErrorResponses.ts"
+import * as EventStream from "./EventStream.ts"
 import { decodeEventsQuery } from "./Query.ts"
 import * as RpcRequests from "./rpc/RpcRequests.ts"
-
-/** A client whose connection broke comes back after so long. */
-const reconnectAfter = Duration.seconds(2)
 
 /** A progress note does not change the status; every other event is named after its new status. */
 const nameOf = ({ status, type }: RecordedEvent): TaskStatus | "progress" => type === "Progressed" ? "progress" : status
@@ -35,9 +32,6 @@ export const describe = (uuid: string, { occurredAt, revision, status, text }: W
 /** An event before all text has the id that it has in a stream without text. */
 const idOf = ({ end, revision }: Place) => end === 0 ? String(revision) : `${revision}.${end}`
 
-const reconnect = encode(`retry: ${Duration.toMillis(reconnectAfter)}\n\n`)
-const idle = encode(": keep-alive\n\n")
-
 /** Server-sent events of a task and its text. */
 const formOf = (uuid: string): Form<Uint8Array> => ({
   text: (event, { end, revision }) => encode(`id: ${revision}.${end}\nevent: text\ndata: ${JSON.stringify(event)}\n\n`),
@@ -45,10 +39,8 @@ const formOf = (uuid: string): Form<Uint8Array> => ({
     encode(
       `id: ${idOf(place)}\nevent: ${nameOf(event)}\ndata: ${JSON.stringify(describe(uuid, event))}\n\n`
     ),
-  idle
+  idle: EventStream.idle
 })
-
-const ticks = Stream.drop(Stream.tick(Limits.keepAliveInterval), 1)
 
 /** The last revision that the client received, or -1, which is before the first, and where its text ends. */
 const lastEventId = (request: HttpServerRequest.HttpServerRequest, includesText: boolean) => {
@@ -79,27 +71,17 @@ export const make = Effect.gen(function*() {
       const form = formOf(uuid)
       // A stream must not outlive the token that opened it.
       const stream = includesText
-        ? cutAfter(yield* live.read(task, after, form, { beginning: reconnect, includesTurn, ended }), ended)
+        ? cutAfter(yield* live.read(task, after, form, { beginning: EventStream.beginning, includesTurn, ended }), ended)
         : endWhen(
-          Stream.concat(
-            Stream.succeed(reconnect),
-            Stream.merge(
-              Stream.map(
-                yield* watch.events(task, after.revision, includesTurn),
-                (event) => form.event(event, { revision: event.revision, end: 0 })
-              ),
-              Stream.map(ticks, () => form.idle),
-              { haltStrategy: "left" }
-            )
-          ),
+          EventStream.begun(EventStream.withComments(Stream.map(
+            yield* watch.events(task, after.revision, includesTurn),
+            (event) => form.event(event, { revision: event.revision, end: 0 })
+          ))),
           ended
         )
-      return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : stream, {
-        contentType: "text/event-stream",
-        headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
-      })
+      return EventStream.respond(request, stream)
     },
-    Effect.catchTags(readErrors)
+    refusing(readErrors)
   )
 })
 
@@ -117,7 +99,7 @@ export const layerRpc = TasksRpc.toLayerHandler(
           )
         )
       ).pipe(
-        Stream.catchTag("StoreUnavailable", (error) => Stream.fromEffect(RpcRequests.refuseOutage(Effect.fail(error))))
+        Stream.catchTag("StoreUnavailable", (error) => Stream.fromEffect(RpcRequests.answer(Effect.fail(error))))
       )
   })
 )

@@ -18,12 +18,10 @@ import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
 import type { TaskView as TaskObject } from "../contract/TaskSchemas.ts"
 import { CurrentToken, whileValid } from "./CurrentToken.ts"
-import { readErrors } from "./ErrorResponses.ts"
+import { readErrors, refusing } from "./ErrorResponses.ts"
 import * as ETags from "./ETags.ts"
 import { decodeTaskQuery, type TaskQuery } from "./Query.ts"
 import * as RpcRequests from "./rpc/RpcRequests.ts"
-
-const { asInvalidRequest, refuseOutage } = RpcRequests
 
 type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "redispatches" | "queueRevision">
 
@@ -41,7 +39,6 @@ const etagOf = (
   return `"${revision}-${acceptanceDeadline ?? 0}-${redispatches ?? 0}-${queueRevision}${place}"`
 }
 
-/** The tags without the places in the queue. */
 const withoutPlace = (tags: string) => tags.replaceAll(/"(\d+(?:-\d+){3})-\d+"/g, "\"$1\"")
 
 /** Headers of 200 and of 304. A cache replaces its copy by those of a 304. */
@@ -160,7 +157,7 @@ export const make = Effect.gen(function*() {
       const task = yield* complete(client, outline)
       return send(client, yield* toPieces(task, wanted, position), headersOf(task, includesWaitingOn, position))
     },
-    Effect.catchTags(readErrors)
+    refusing(readErrors)
   )
 })
 
@@ -175,11 +172,14 @@ export const layerRpc = TasksRpc.toLayerHandler(
     const describe = yield* makeRender(describeTask)
     const links = yield* TaskLinks
     const complete = yield* makeComplete
-    return Effect.fnUntraced(function*({ include, sub, uuid }) {
-      const outline = yield* refuseOutage(tasks.getOutline(RpcRequests.reader(sub), uuid))
-      const wanted = yield* Effect.mapError(Effect.fromResult(decodeTaskQuery({ include }, links)), asInvalidRequest)
-      const task = yield* refuseOutage(complete(makeClient(), outline))
-      return yield* refuseOutage(describe(task, wanted))
-    }, Effect.scoped)
+    return Effect.fnUntraced(
+      function*({ include, sub, uuid }) {
+        const outline = yield* tasks.getOutline(RpcRequests.reader(sub), uuid)
+        const wanted = yield* Effect.fromResult(decodeTaskQuery({ include }, links))
+        return yield* describe(yield* complete(makeClient(), outline), wanted)
+      },
+      Effect.scoped,
+      RpcRequests.answer
+    )
   })
 )

@@ -15,8 +15,8 @@ import { TokensRpc } from "../contract/rpc/Rpc.ts"
 import type { RevokeBody, TokenBody } from "../contract/TokenSchemas.ts"
 import * as Bodies from "./body/Bodies.ts"
 import { BodyReader } from "./body/BodyReader.ts"
-import { storeErrors } from "./ErrorResponses.ts"
-import { actorOf, asInvalidRequest, decode, refuseOutage, tokensUnknown } from "./rpc/RpcRequests.ts"
+import { refusing, storeErrors } from "./ErrorResponses.ts"
+import { actorOf, answer, decode, tokensUnknown } from "./rpc/RpcRequests.ts"
 
 const momentOf = (given: string | number | null | undefined): Timestamp | null =>
   Predicate.isNullish(given)
@@ -75,7 +75,7 @@ export const layer = HttpApiBuilder.group(
         const { body } = yield* read(Bodies.revokeTokens, request)
         yield* tasks.revoke(yield* revocationOf(verifier, body), `internal:${yield* InternalTokenName}`)
         return HttpServerResponse.empty({ status: 204 })
-      }, Effect.catchTags(storeErrors))
+      }, refusing(storeErrors))
     )
   })
 )
@@ -88,22 +88,20 @@ export const layerRpc = TokensRpc.toLayer(
     return TokensRpc.of({
       "Tokens.revoke": ({ revocation }, { headers }) =>
         decode(Bodies.revokeTokens, revocation).pipe(
-          Effect.flatMap((body) => Effect.mapError(revocationOf(verifier, body), asInvalidRequest)),
+          Effect.flatMap((body) => revocationOf(verifier, body)),
           Effect.flatMap((read) => tasks.revoke(read, actorOf(headers))),
-          refuseOutage
+          answer
         ),
       "Tokens.isRevoked": ({ token }) =>
         decode(Bodies.token, token).pipe(
-          Effect.flatMap((body) => Effect.mapError(principalOf(verifier, body), asInvalidRequest)),
-          Effect.flatMap((principal) =>
-            revocations.check(principal).pipe(
-              Effect.as(false),
-              Effect.catchTags({
-                TokenIsRevoked: () => Effect.succeed(true),
-                RevocationsUnknown: () => Effect.fail(tokensUnknown)
-              })
-            )
-          )
+          Effect.flatMap((body) => principalOf(verifier, body)),
+          Effect.flatMap(revocations.check),
+          Effect.as(false),
+          Effect.catchTags({
+            TokenIsRevoked: () => Effect.succeed(true),
+            RevocationsUnknown: () => Effect.fail(tokensUnknown)
+          }),
+          answer
         )
     })
   })

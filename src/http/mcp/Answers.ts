@@ -31,14 +31,14 @@ export const outputSchema = {
     error: { type: "string", description: "Why the task failed or was canceled." },
     pending_tool_calls: {
       type: "array",
-      description: "What the assistant asks: answer each call by answer_task.",
+      description: "The calls of the assistant: answer each by answer_task.",
       items: {
         type: "object",
         properties: { id: { type: "string" }, name: { type: "string" }, arguments: { type: "object" } },
         required: ["id", "name", "arguments"]
       }
     },
-    next: { type: "string", description: "What to do next." }
+    next: { type: "string", description: "The next step." }
   },
   required: ["task_id", "status"]
 } as const

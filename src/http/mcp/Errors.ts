@@ -64,7 +64,7 @@ export type ToolFailure = ValidationFailed | Refusals.TaskFailure
 
 const noTask = "There is no such task of this user. Call list_tasks."
 
-/** What helps, behind the message of the failure. */
+/** The remedy, behind the message of the failure. */
 const ways: Partial<Record<Refusals.Failed, string>> = {
   TaskHasEnded: "Call get_task for its result.",
   TaskNotInterrupted: "Call get_task.",

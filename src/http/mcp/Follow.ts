@@ -70,9 +70,9 @@ export interface Request {
   readonly id: Id
   readonly caller: Caller
   readonly progressToken: Id | undefined
-  /** Whether the client accepts no JSON. */
+  /** True if the client accepts no JSON. */
   readonly isEventsOnly: boolean
-  /** Of the era without a handshake, in which a client that leaves cancels its request. */
+  /** The request is of the era without a handshake, in which a client that leaves cancels its request. */
   readonly isCurrent: boolean
 }
 

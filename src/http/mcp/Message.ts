@@ -98,7 +98,7 @@ export const read = (root: Found, bytes: Uint8Array): Message | Problem => {
   }
 }
 
-/** Whether an `Accept` header allows a media type. The most specific range decides; without the header all are allowed. */
+/** True if an `Accept` header allows a media type. The most specific range decides; without the header all are allowed. */
 export const accepts = (accept: string | undefined, type: string): boolean => {
   if (accept === undefined || accept.trim() === "") return true
   const qualities = new Map(

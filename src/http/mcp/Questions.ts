@@ -34,8 +34,8 @@ const isForm = (schema: unknown): schema is JsonObject =>
 const anyOutput = {
   type: "object",
   properties: {
-    output: { type: "string", description: "What the tool returned: a text, or JSON." },
-    failed: { type: "boolean", description: "Whether the tool failed." }
+    output: { type: "string", description: "The result of the tool: a text, or JSON." },
+    failed: { type: "boolean", description: "True if the tool failed." }
   },
   required: ["output"]
 }
@@ -51,7 +51,7 @@ export const formsOf = (tools: unknown): ReadonlyMap<string, JsonObject> =>
 export const keyOf = (leg: number, { id }: PassedCall) => `${leg}-${id}`
 
 const beginOf = (args: PassedCall["arguments"]): string => {
-  const json = OpaqueJson.encode(OpaqueJson.fromValue(args as Writable))
+  const json = OpaqueJson.encode(OpaqueJson.fromValue(args))
   const begin = OpaqueJson.textOf(json.subarray(0, maxArguments))
   return json.length > maxArguments ? `${begin}…` : begin
 }
@@ -96,6 +96,7 @@ export const resultOf = (call: PassedCall, answer: Found, bytes: Uint8Array, has
   const content = answer.field("content")
   if (action !== "accept" || content?.kind !== Kind.object) return undefined
   if (hasForm) return resultWith(new RawJson(Kind.object, bytes, content.start, content.end), false)
+  // The kind of the content was checked.
   const { failed, output } = readValid(bytes, content.start) as { readonly [field: string]: unknown }
   return Predicate.isString(output) ? resultWith(outputOf(output), failed === true) : undefined
 }

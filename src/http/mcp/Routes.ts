@@ -28,7 +28,7 @@ const instructions =
   + "processing, call get_task, also much later: the task outlives the call. A task that is interrupted asks you to run tools: answer all "
   + "of its pending_tool_calls by answer_task. cancel_task ends a task that is no longer needed."
 
-/** How long clients keep what is the same for every request, in milliseconds. */
+/** Milliseconds for which clients keep an answer that is the same for every request. */
 const cached = { ttlMs: Duration.toMillis(Duration.hours(1)), cacheScope: "private" }
 
 const kind: BodyKind<Message.Message | Message.Problem> = {
@@ -48,11 +48,11 @@ const refuse = (
     readonly isEventsOnly?: boolean
   } = {}
 ) => {
-  const body = { jsonrpc: "2.0", id, error: { code, message, data: data as Writable | undefined } }
+  const body = { jsonrpc: "2.0", id, error: { code, message, data } }
   return status === 200 ? Follow.send(body, isEventsOnly) : json(body, status, headers)
 }
 
-/** What is answered without a task. */
+/** Methods that need no task. */
 const makeStatic = Effect.gen(function*() {
   const tools = yield* ToolTable
   const serverInfo = { name: "async-task-service", version: yield* DocumentedVersion }
@@ -159,7 +159,7 @@ const Claims = fromJsonText(
   Schema.Struct({ aud: Schema.optional(Schema.Union([Schema.String, Schema.Array(Schema.Unknown)])) })
 )
 
-/** Whether a token, which has been verified, is for an audience. */
+/** True if a token, which has been verified, is for an audience. */
 const isFor = (token: string, audience: string): boolean => {
   const claims = Result.getOrElse(Base64Url.decodeString(token.split(".")[1] ?? ""), () => "{}")
   return [Schema.decodeSync(Claims)(claims).aud].flat().includes(audience)

@@ -109,7 +109,7 @@ const makeViews = Effect.gen(function*() {
     }
   })
 
-  /** What a task has beyond that, by its status. */
+  /** Further fields of a task, by its status. */
   const detailOf = Effect.fnUntraced(function*(
     caller: Caller,
     task: Task,

@@ -24,15 +24,15 @@ import type { ToolFailure } from "./Errors.ts"
 export interface Followed {
   readonly _tag: "Task"
   readonly uuid: string
-  /** How long; undefined for the usual time. */
+  /** Seconds; undefined for the usual time. */
   readonly seconds: number | undefined
-  /** Whether the tool is a failure when the task is. */
+  /** True if the tool is a failure when the task is. */
   readonly isRun: boolean
-  /** Whether the task ends with a client that leaves. */
+  /** True if the task ends with a client that leaves. */
   readonly isBound: boolean
 }
 
-/** What a tool did. */
+/** The result of a tool. */
 export type Outcome =
   | { readonly _tag: "Result"; readonly result: { readonly [field: string]: Writable } }
   | Followed
@@ -107,12 +107,11 @@ const objects = (description: string, items: Writable) => ({ type: "array", item
 const taskId = { task_id: text("The task, as another tool returned it.") }
 
 /** Seconds. A longer wait is cut. */
-const WaitSeconds = { wait_seconds: absentOr(integer(0, Limits.maxExecutionTime), "How long to wait.") }
+const WaitSeconds = { wait_seconds: absentOr(integer(0, Limits.maxExecutionTime), "Seconds to wait.") }
 const waitSeconds = {
   wait_seconds: {
     type: "integer",
-    description:
-      "How long to wait, in seconds, for the end or an interrupt: 25 by default, at most 50, with a progress token 290."
+    description: "Seconds to wait for the end or an interrupt: 25 by default, at most 50, with a progress token 290."
   }
 }
 
@@ -128,7 +127,7 @@ const fileSchema = object({
 
 const toolSchema = object({
   name: text("Letters, digits, _ and -."),
-  description: text("What the function does."),
+  description: text("The purpose of the function."),
   inputSchema: {
     ...object({ type: { type: "string", enum: ["object"] } }, ["type"]),
     description: "A JSON Schema of the arguments, with type, properties and required."
@@ -165,7 +164,7 @@ const makeRunAssistant = Effect.gen(function*() {
     description: "Runs an assistant in the background as a task, waits a while for its result, and returns the task.",
     properties: {
       assistant: text("The assistant: its name, or its number."),
-      prompt: text("What the assistant is asked."),
+      prompt: text("The request to the assistant."),
       files: objects("Files, each as POST /api/files returned it.", fileSchema),
       client_tools: objects("Functions that the assistant may ask you to run.", toolSchema),
       time_limit: { type: "integer", description: `Seconds after which the task fails. ${timeLimit} by default.` },
@@ -228,8 +227,8 @@ const makeAnswerTask = Effect.map(Tasks, (tasks) =>
           "One result for each of pending_tool_calls.",
           object({
             tool_call_id: text("The id of the call."),
-            output: text("What the tool returned: a text, or JSON."),
-            is_error: { type: "boolean", description: "Whether the tool failed." }
+            output: text("The result of the tool: a text, or JSON."),
+            is_error: { type: "boolean", description: "True if the tool failed." }
           }, ["tool_call_id", "output"])
         )
       },
@@ -315,7 +314,7 @@ const makeListTasks = Effect.map(TaskStore, ({ list }) =>
     })
   ))
 
-/** How the tools are made. The conformance kit needs others. */
+/** Makes the tools. The conformance kit needs others. */
 export const Make = Context.Reference("async-task-service/http/mcp/Tools/Make", {
   defaultValue: () =>
     Effect.map(

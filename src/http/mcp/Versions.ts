@@ -20,7 +20,7 @@ export const negotiated = (offered: string | undefined) =>
 /** Methods whose `params.name` or `params.taskId` the header `Mcp-Name` repeats. */
 const named: ReadonlySet<string> = new Set(["tools/call", "tasks/get", "tasks/update", "tasks/cancel"])
 
-/** Whether a request is of the era without a handshake. Fails when its headers and its body do not fit together. */
+/** True if a request is of the era without a handshake. Fails when its headers and its body do not fit together. */
 export const isCurrent = Effect.fnUntraced(function*(
   { hasCapabilities, method, name, version }: Message,
   headers: HttpServerRequest.HttpServerRequest["headers"]

@@ -51,7 +51,6 @@ export const messagesOf = (history: ReadonlyArray<Entry>): ReadonlyArray<Writabl
   return messages
 }
 
-/** An output whose call is not in the history. */
 export const outputWithoutCall = (history: ReadonlyArray<Entry>): Output | undefined => {
   const calls = new Set(history.flatMap((entry) => entry.kind === "call" ? [entry.id] : []))
   return outputsOf(history).find(({ id }) => !calls.has(id))

@@ -32,7 +32,7 @@ type Outputs = ReturnType<typeof Conversation.outputsOf>
 /** Maximum legs of a task, because each stores its request and output. */
 const maxLegs = 1000
 
-/** How a client gets what an unsupported field is for. */
+/** Substitutes for unsupported fields. */
 const ways: Readonly<Record<string, string>> = {
   conversation: "Send previous_response_id, or the whole history as input.",
   prompt: "Send its text as instructions or input.",

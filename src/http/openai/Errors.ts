@@ -93,7 +93,7 @@ const ofTask = (failure: Refused | TaskFailure): Refused => {
   return refused(status, messageOf(failure, noResponse, ways), code, param)
 }
 
-/** What helps after a request that was refused before it was read. */
+/** The remedy for a request that was refused before it was read. */
 const waysOfStatus: Readonly<Record<number, string>> = {
   401: "Pass a user's JWT as the API key.",
   408: "Send the request again.",

@@ -10,7 +10,7 @@ import * as Ids from "./Ids.ts"
 type Fields = { readonly [field: string]: Writable | undefined }
 export type Listed = Fields & { readonly id: string }
 
-/** The kept input has no more pairs. */
+/** The kept input is a text, or a list of objects: it was decoded before. It has no more pairs. */
 const shape = array(record(raw, Limits.keptRequestBytes))
 
 const itemsOf = (input: RawJson.RawJson): ReadonlyArray<Fields> =>

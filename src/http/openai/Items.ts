@@ -32,7 +32,7 @@ interface Message {
 export interface Conversation {
   /** Everything up to the last item of the assistant, and system messages. */
   readonly history: ReadonlyArray<Entry>
-  /** What the user says after that; null without it. */
+  /** The words of the user after that; null without any. */
   readonly input: ReadonlyArray<Part> | null
   readonly hasUserMessage: boolean
 }
@@ -62,7 +62,7 @@ const InputEntry = Schema.Struct({
   output: Schema.optional(RawJson.Any)
 })
 
-/** What is read of the items of an input. */
+/** The parts of an input's items that are read. */
 export const shape = shapeOf(Schema.Array(InputEntry))
 
 /** Fields of an item or part. Texts and outputs are raw. */

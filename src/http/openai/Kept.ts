@@ -25,12 +25,12 @@ const shape = shapeOf(Kept)
 
 export const decode = (text: string): Kept => decodeValue(RawJson.readValid(shape, OpaqueJson.encode(text)))
 
-/** Whether a text is small enough to be kept. */
+/** True if a text is small enough to be kept. */
 export const fits = (text: string): boolean => OpaqueJson.encode(text).length <= Limits.keptRequestBytes
 
 const write = (value: Writable) => OpaqueJson.toText(OpaqueJson.fromValue(value))
 
-/** Whether a value is surely too long. */
+/** True if a value is surely too long. */
 const isTooLong = (value: unknown) => value instanceof RawJson.RawJson && value.bytes.length > Limits.keptRequestBytes
 
 /** JSON that `fits`. The input is left out first, and then instructions, tools and the format of the text. */

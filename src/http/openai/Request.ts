@@ -27,8 +27,8 @@ const CreateResponseBody = Schema.Struct({
   previous_response_id: absentOr(Schema.String, "The response that this request continues or answers."),
   tools: absentOr(RawJson.Objects, "Functions of the client."),
   tool_choice: absentOr(Schema.Unknown, "`auto` or `none`."),
-  background: absentOr(Schema.Boolean, "Whether to answer immediately."),
-  stream: absentOr(Schema.Boolean, "Whether to answer with events."),
+  background: absentOr(Schema.Boolean, "True to answer immediately."),
+  stream: absentOr(Schema.Boolean, "True to answer with events."),
   store: absentOr(Schema.Boolean, "If false, the task is deleted an hour after its end."),
   text: absentOr(
     Schema.Struct({ format: absentOr(RawJson.AnyObject, "`json_schema`, `json_object` or `text`.") }),
@@ -107,6 +107,7 @@ const toolsOf = Effect.fnUntraced(function*({ tool_choice, tools: given }: Creat
     )
   }
   const raw = given instanceof RawJson.RawJson ? given.bytes : undefined
+  // The body's schema, or the shape of the scan, has the fields.
   const tools = (raw === undefined ? given ?? [] : yield* scan("tools", toolsShape, raw)) as ReadonlyArray<ToolKind>
   const unsupported = tools.findIndex(({ async, type }) => type !== "function" || async === true)
   if (unsupported >= 0) {
@@ -125,6 +126,7 @@ const toolsOf = Effect.fnUntraced(function*({ tool_choice, tools: given }: Creat
 
 /** Texts and outputs of the items stay raw. */
 const inputOf = Effect.fnUntraced(function*({ input }: CreateResponseBody) {
+  // The body's schema takes a text or a list, and a list is raw.
   if (!(input instanceof RawJson.RawJson) || input.kind === Kind.string) return input as string | RawJson.RawJson
   if (input.count > Limits.turns) return yield* invalid("input", `Expected at most ${Limits.turns} items`)
   return (yield* scan("input", Items.shape, input.bytes)) as ReadonlyArray<{ readonly [field: string]: unknown }>
@@ -142,6 +144,7 @@ const isAnyObject = Schema.is(RawJson.AnyObject)
 const formatOf = Effect.fnUntraced(function*({ text }: CreateResponseBody) {
   const format = text?.format
   if (Predicate.isNullish(format)) return undefined
+  // Either way an object: the schema takes no other value.
   const fields =
     (format instanceof RawJson.RawJson ? yield* scan("text.format", formatShape, format.bytes) : format) as {
       readonly [field: string]: unknown

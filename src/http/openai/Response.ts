@@ -23,11 +23,11 @@ export interface Snapshot {
   readonly status: TaskStatus | "answered"
   /** JSON of the output of an answered leg. */
   readonly frozen: string | null
-  /** Whether the task has the turn of this leg. */
+  /** True if the task has the turn of this leg. */
   readonly hasTurn: boolean
   /** The turn, if it was read. */
   readonly turn: TurnReader.ReadTurn
-  /** What the task had used at the end of an answered leg, and before the leg. */
+  /** The use of the task at the end of an answered leg, and before the leg. */
   readonly usage: Usage.Tokens | null
   readonly usageBefore: Usage.Tokens | null
   readonly toolCalls: ReadonlyArray<PassedCall>
@@ -77,7 +77,7 @@ export const created = (id: Ids.LegId, request: string, createdAt: Timestamp): S
   completedAt: null
 })
 
-/** Whether the text of the snapshot contains links to files. */
+/** True if the text of the snapshot contains links to files. */
 export const hasLinks = ({ status, turn }: Snapshot) => status === "completed" && turn.files.length > 0
 
 const statuses = {
@@ -206,7 +206,7 @@ const constants = {
 
 const seconds = (moment: Timestamp | null) => moment === null ? null : unixSeconds(moment)
 
-/** What the leg itself used, so that an app may add up the legs of a task. */
+/** The use of the leg itself, so that an app may add up the legs of a task. */
 const usageOf = ({ status, turn, usage, usageBefore }: Snapshot) => {
   const reported = status === "answered" ? usage : turn.usage
   if (reported === null) return null

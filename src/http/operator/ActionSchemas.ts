@@ -6,17 +6,11 @@ import * as RawJson from "../../domain/json/RawJson.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { BulkAction, BulkState } from "../../services/operator/BulkStore.ts"
 import { SilenceKind } from "../../services/operator/Silences.ts"
+import { count, described, moment, momentOrNull, text, textOrNull } from "../contract/Described.ts"
 import * as Tasks from "../contract/TaskSchemas.ts"
 import { OperatorDeliveryView, OperatorTaskView } from "./OperatorSchemas.ts"
 
-const { Count, Moment } = Tasks
-
-const described = <S extends Schema.Top>(schema: S, description: string) => schema.annotateKey({ description })
-const text = (description: string) => described(Schema.String, description)
-const textOrNull = (description: string) => described(Schema.NullOr(Schema.String), description)
-const count = (description: string) => described(Count, description)
-const moment = (description: string) => described(Moment, description)
-const momentOrNull = (description: string) => described(Schema.NullOr(Moment), description)
+const { Count } = Tasks
 
 export const rates = { minimum: 1, maximum: 1000, default: 50 } as const
 /** Tasks or deliveries that a filter may name. */
@@ -32,7 +26,7 @@ const reason = absentOr(
 
 const bulkBody = <Filter extends Schema.Top>(filter: Filter) =>
   Schema.Struct({
-    action: described(RequestedAction, "What to do with all that match."),
+    action: described(RequestedAction, "The change of all that match."),
     filter: described(
       filter,
       "Which tasks: any of `status`, `sub`, `assistant`, `error`, `fingerprint`, `label` (an object of metadata), `q`, `schedule`, `from`, `to`, "
@@ -53,20 +47,20 @@ export const DocumentedBulkBody = bulkBody(JsonObject)
 
 export const StartedBulkView = Schema.Struct({
   id: text("Identifies the action."),
-  matched: count("What matched when it began.")
+  matched: count("Tasks or webhooks that matched when it began.")
 }).annotate({ identifier: "StartedBulk", description: "The action has begun." })
 
 export const DryRunView = Schema.Struct({
-  matched: count("What matches."),
+  matched: count("Tasks or webhooks that match."),
   sample: described(
     Schema.Array(Schema.Union([OperatorTaskView, OperatorDeliveryView])),
     "The newest 20 tasks or webhooks that match."
   )
-}).annotate({ identifier: "BulkDryRun", description: "What an action would be about." })
+}).annotate({ identifier: "BulkDryRun", description: "The tasks or webhooks that an action would change." })
 
 export const BulkView = Schema.Struct({
   id: text("Identifies the action."),
-  action: described(BulkAction, "What is done."),
+  action: described(BulkAction, "The change that it makes."),
   filter: described(
     JsonObject,
     "As it was given, with its range. A user whose data were erased has a pseudonym."
@@ -76,8 +70,8 @@ export const BulkView = Schema.Struct({
   rate: count("Tasks or webhooks in a second."),
   started_at: moment("When it began. What had been created or had ended by then is the set."),
   ended_at: momentOrNull("When it was done or stopped."),
-  state: described(BulkState, "Whether it goes on."),
-  matched: count("What matched when it began."),
+  state: described(BulkState, "The state of the action."),
+  matched: count("Tasks or webhooks that matched when it began."),
   done: count("Carried out."),
   skipped: count("Changed meanwhile, so that there was nothing to do."),
   failed: count("Not carried out, because of an error."),
@@ -102,7 +96,7 @@ const AuditLineView = Schema.Struct({
   via: text(
     "`api`, `cli` or `console`; `bulk` for each task of a bulk action; `rpc` or `internal` for calls of other services."
   ),
-  action: text("What was done, as in `cancel`."),
+  action: text("The action, as in `cancel`."),
   target: textOrNull("The task, delivery, node or token."),
   sub: textOrNull("The user, or a pseudonym once the user's data are erased."),
   reason: textOrNull("Why, as the operator wrote."),
@@ -110,7 +104,7 @@ const AuditLineView = Schema.Struct({
     "`done`, `refused`, `unknown` if it was interrupted and may have been done, or `started` if the process or the database went away meanwhile."
   ),
   bulk_id: textOrNull("The bulk action.")
-}).annotate({ identifier: "AuditLine", description: "What an operator, or a call of another service, has done." })
+}).annotate({ identifier: "AuditLine", description: "An action of an operator, or of a call of another service." })
 
 export const AuditView = Schema.Struct({
   data: described(Schema.Array(AuditLineView), "Newest first."),
@@ -137,7 +131,7 @@ export const SilenceBody = Schema.Struct({
     Schema.NullOr(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxHours }))),
     `How long it holds, 1 to ${maxHours}; null ends it.`
   )
-}).annotate({ identifier: "Silence", description: "What is put aside." })
+}).annotate({ identifier: "Silence", description: "A cause or an alert to put aside." })
 
 export const SilenceView = Schema.Struct({
   ...silenced,
@@ -150,7 +144,7 @@ export const SilencesView = Schema.Struct({
     Schema.Array(Schema.Struct({ ...silenced, until: moment("Its end."), by: text("The operator.") })),
     "Newest first, 1,000 at most."
   )
-}).annotate({ identifier: "Silences", description: "What operators have put aside for all of them." })
+}).annotate({ identifier: "Silences", description: "Causes and alerts that operators have put aside for all of them." })
 
 export const LimitsBody = Schema.Struct({
   max_active_tasks: described(
@@ -168,7 +162,7 @@ export const UserView = Schema.Struct({
   sub: text("The user."),
   slots: described(
     Schema.Struct({ used: count("Active tasks."), maximum: count("The limit that holds.") }),
-    "How many active tasks the user has and may have."
+    "The active tasks that the user has and may have."
   ),
   limits: described(
     Schema.Struct({ max_active_tasks: described(Schema.NullOr(Count), "Null is the default.") }),

@@ -198,7 +198,7 @@ export const make = Effect.gen(function*() {
       const { role } = yield* CurrentOperator
       if (role !== "full" || !showsContent) {
         return yield* new Forbidden({
-          message: "What tasks say is exported only with OPERATOR_CONTENT=on and an internal token."
+          message: "The content of tasks is exported only with OPERATOR_CONTENT=on and an internal token."
         })
       }
       const sub = yield* checkName(name)

@@ -24,7 +24,7 @@ import { Conflict, Forbidden, NotFound } from "../contract/Errors.ts"
 import * as Bodies from "../handlers/body/Bodies.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
-import { failWith } from "../handlers/ErrorResponses.ts"
+import { as, refusing } from "../handlers/ErrorResponses.ts"
 import { revocationOf } from "../handlers/Tokens.ts"
 import { audited, CurrentOperator, logged, orUnavailable } from "../OperatorRoutes.ts"
 import { cursorOf } from "../Parameters.ts"
@@ -42,7 +42,7 @@ const redeliverMany = kind(RedeliverManyBody, { to: identity })
 /** Events that a task shows: the newest. */
 const listedEvents = 200
 
-const taskErrors = { TaskNotFound: failWith(NotFound) }
+const refused = refusing({ TaskNotFound: as(NotFound), TaskHasEnded: as(Conflict) })
 
 const pageView = <Row, View>({ isComplete, next, rows }: Page<Row>, order: string, view: (row: Row) => View) => ({
   data: rows.map(view),
@@ -76,7 +76,7 @@ const makeTaskReads = Effect.gen(function*() {
       const position = isQueued(detail.head) ? (yield* queue.positions([id])).get(id) : undefined
       const events = yield* store.store.eventsAfter(id, Math.max(-1, revision - listedEvents), listedEvents)
       return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all, position, backend)
-    }, Effect.catchTags(taskErrors)),
+    }, refused),
     content: Effect.fnUntraced(function*(uuid: string) {
       const { role } = yield* CurrentOperator
       if (role !== "full" || !showsContent) {
@@ -91,7 +91,7 @@ const makeTaskReads = Effect.gen(function*() {
       const calls = task.pendingToolCalls ?? "[]"
       const content = join([`{"turn":`, task.turn ?? "null", `,"pending_tool_calls":`, calls, "}"])
       return HttpServerResponse.uint8Array(encode(content), { contentType: "application/json" })
-    }, Effect.catchTags(taskErrors))
+    }, refused)
   }
 })
 
@@ -215,7 +215,7 @@ const makeChanges = Effect.gen(function*() {
       )
       yield* logged("an operator canceled a task", { taskId: task.uuid })
       return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" })
-    }, Effect.catchTags({ ...taskErrors, TaskHasEnded: failWith(Conflict) })),
+    }, refused),
     redeliver: Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
       return HttpServerResponse.jsonUnsafe(viewRedelivered(yield* redeliver(request)))
     }),

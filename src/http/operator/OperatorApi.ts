@@ -60,7 +60,6 @@ const id = { id: Schema.String }
 const uuid = { uuid: Schema.String }
 const sub = { sub: Schema.String }
 
-/** A search with the parameters of its name. */
 const search = <const Name extends keyof typeof parameters, Success extends Schema.Codec<unknown, unknown>>(
   name: Name,
   success: Success,
@@ -151,7 +150,8 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
   search("durations", Views.DurationsView, {
     name: "listDurations",
     summary: "Read times by assistant",
-    description: "How long the tasks that were created in the range waited for the core and ran, by assistant.",
+    description:
+      "The times for which the tasks that were created in the range waited for the core and ran, by assistant.",
     responses: { 200: "The times of each assistant." }
   }),
   search("clocks", Views.ClocksView, {
@@ -188,13 +188,13 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     summary: "Send webhooks again",
     description: "Makes one more attempt of each given delivery, or of the newest failed ones that match a filter.",
     request: { filter: { origin: "https://client.example.com", error: "timed_out" }, limit: 100, dry_run: true },
-    responses: { 200: "How many webhooks match and are sent again." }
+    responses: { 200: "The number of webhooks that match and are sent again." }
   })),
   read("queue", Queue.QueueView, {
     name: "getQueue",
     summary: "Read the queue",
     description:
-      "How many runs the core has and how many wait for room, by assistant. A run counts from its dispatch until its task is interrupted or ends.",
+      "The runs that the core has and those that wait for room, by assistant. A run counts from its dispatch until its task is interrupted or ends.",
     responses: { 200: "The runs that the core has, and those that wait." }
   }),
   HttpApiEndpoint.put("changeAssistant", `${base}/queue/assistants/:id`, {
@@ -285,8 +285,8 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
       onBulk({
         name: "getBulkAction",
         summary: "Read a bulk action",
-        description: "How far it is.",
-        responses: { 200: "How far the action is.", ...unknownBulk }
+        description: "The action with its progress.",
+        responses: { 200: "The action with its progress.", ...unknownBulk }
       })
     ),
   HttpApiEndpoint.post("stopBulk", `${base}/bulk/:id/stop`, {
@@ -296,7 +296,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
   }).annotateMerge(onBulk({
     name: "stopBulkAction",
     summary: "Stop a bulk action",
-    description: "What is done stays done. An erasure cannot be stopped.",
+    description: "Changes that were made stay. An erasure cannot be stopped.",
     responses: {
       200: "The action is stopped where it is.",
       409: "The action has ended, or is an erasure.",
@@ -307,7 +307,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     name: "listSilences",
     summary: "List silences",
     description: "Causes of failures and ended alerts that are put aside.",
-    responses: { 200: "What is put aside now." }
+    responses: { 200: "The causes and alerts that are put aside now." }
   }),
   HttpApiEndpoint.put("silence", `${base}/silences`, {
     payload: Actions.SilenceBody,
@@ -327,7 +327,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
         name: "getUser",
         summary: "Read a user",
         description: "One user as a whole, without what the tasks say.",
-        responses: { 200: "What is kept of the user, in numbers." }
+        responses: { 200: "The numbers of the user." }
       })
     ),
   HttpApiEndpoint.put("setLimits", `${base}/users/:sub/limits`, {

@@ -18,7 +18,7 @@ import { Forbidden, ServiceUnavailable, type Unauthorized } from "../contract/Er
 import { bearerOf, refusal, unauthorized } from "../handlers/Authorization.ts"
 import { CurrentOperator, OperatorAuthorization } from "../OperatorRoutes.ts"
 
-/** Whether browsers send the cookie by HTTPS, or to loopback, only. */
+/** True if browsers send the cookie by HTTPS, or to loopback, only. */
 export const HasSecureCookie = Context.Reference(
   "async-task-service/http/operator/OperatorAuthorization/HasSecureCookie",
   { defaultValue: () => true }

@@ -191,6 +191,7 @@ export const ofBody = Effect.fnUntraced(function*(
   filter: RawJson.RawJson | object,
   links: ReadonlyArray<TaskLink>
 ) {
+  // A filter by the test kit is an object of JSON.
   const value = Reader.readValid(encode(fromValue(filter as Parameters<typeof fromValue>[0])))
   const given: Given = Object.fromEntries(Object.entries(value as object).filter(([, value]) => value !== null))
   const reading = readerOf(given, "filter.")
@@ -217,7 +218,7 @@ export const ofBody = Effect.fnUntraced(function*(
     status: reading.oneOf("status", TaskStatus.literals),
     origin: reading.text("origin"),
     error: reading.oneOf("error", AttemptError.literals),
-    // By id they are sent again in any state.
+    // Those given by id are sent again in any state.
     state: ids === null ? "failed" : null,
     from: range.from,
     to,

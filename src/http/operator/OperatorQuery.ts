@@ -43,7 +43,7 @@ export const taskFilter = {
   ...range
 }
 
-/** Of an extension: the service refuses it where there are no schedules. */
+/** A parameter of an extension: the service refuses it where there are no schedules. */
 export const ofSchedule = { schedule: text("Only of this schedule.") }
 
 const ofDeliveries = {
@@ -51,7 +51,7 @@ const ofDeliveries = {
   error: oneOf("Only those whose last attempt failed like this.", AttemptError.literals)
 }
 
-/** Of the body of a request to redeliver. */
+/** The filter in the body of a request to redeliver. */
 export const redeliveryFilter = { ...ofDeliveries, ...range }
 
 export const parameters = {

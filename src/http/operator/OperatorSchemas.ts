@@ -3,22 +3,17 @@ import { Predicate, Schema } from "effect"
 import { absentOr } from "../../domain/Fields.ts"
 import { JsonObject } from "../../domain/json/OpaqueJson.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
+import { count, described, moment, momentOrNull, text, textOrNull } from "../contract/Described.ts"
 import * as Tasks from "../contract/TaskSchemas.ts"
 
 const { Count, Moment, Status, Uuid } = Tasks
-
-const described = <S extends Schema.Top>(schema: S, description: string) => schema.annotateKey({ description })
-const text = (description: string) => described(Schema.String, description)
-const count = (description: string) => described(Count, description)
-const moment = (description: string) => described(Moment, description)
-const momentOrNull = (description: string) => described(Schema.NullOr(Moment), description)
 
 /** Deliveries of one request to redeliver: by id, and by filter. */
 export const redeliveries = { ids: 500, matching: 1000 } as const
 
 /** The end of each page. */
 const page = {
-  next: described(Schema.NullOr(Schema.String), "The `cursor` of the next page; null when nothing follows."),
+  next: textOrNull("The `cursor` of the next page; null when nothing follows."),
   complete: described(
     Schema.Boolean,
     "False when the search examined its maximum number of rows before the page was full: `next` continues behind them."
@@ -29,14 +24,14 @@ const task = {
   uuid: described(Uuid, "Task identifier."),
   sub: text("The user."),
   assistant_id: described(Schema.NullOr(Schema.Int), "The assistant; null for tasks of an early version."),
-  assistant_name: described(Schema.NullOr(Schema.String), "Its name, if the backend has listed it to a user lately."),
+  assistant_name: textOrNull("Its name, if the backend has listed it to a user lately."),
   status: described(Status, "Status of the task."),
-  error: described(Schema.NullOr(Schema.String), "The error, cut after 500 characters."),
+  error: textOrNull("The error, cut after 500 characters."),
   created_at: moment("Moment of creation."),
   completed_at: momentOrNull("Moment of the end."),
   deadline_at: moment("When the time limit passes."),
   acceptance_deadline_at: momentOrNull("When the acceptance deadline passes; null before the dispatch."),
-  callback_origin: described(Schema.NullOr(Schema.String), "Origin of the callback URL, whose path may carry secrets."),
+  callback_origin: textOrNull("Origin of the callback URL, whose path may carry secrets."),
   pending_tools: described(Schema.Array(Schema.String), "Names of the first pending client tools.")
 }
 
@@ -78,17 +73,17 @@ export const OperatorTaskDetailView = Schema.Struct({
   ended_by: described(
     Schema.NullOr(Schema.Struct({
       by: text("`user`, `operator`, `rpc`, `core`, `time_limit`, `acceptance_timeout` or `revocation`."),
-      name: described(Schema.NullOr(Schema.String), "The name of the operator, or of the token of a call."),
-      bulk_id: described(Schema.NullOr(Schema.String), "The bulk action that did it."),
+      name: textOrNull("The name of the operator, or of the token of a call."),
+      bulk_id: textOrNull("The bulk action that did it."),
       at: moment("When.")
     })),
-    "Who or what ended the task; null while it has not ended."
+    "The party or clock that ended the task; null while it has not ended."
   ),
   events: described(
     Schema.Array(Schema.Struct({
       ...event,
       type: text("The kind of event."),
-      actor: described(Schema.NullOr(Schema.String), "Who or what caused it, as in `operator:ana`; null for the core.")
+      actor: textOrNull("The actor that caused it, as in `operator:ana`; null for the core.")
     })),
     "The newest 200 changes, oldest first."
   ),
@@ -117,7 +112,7 @@ export const OverviewView = Schema.Struct({
       failed: count("Tasks failed."),
       canceled: count("Tasks canceled.")
     }),
-    "What happened in the last hour, about: a fault may count 10 s twice."
+    "Changes of the last hour, about: a fault may count 10 s twice."
   ),
   deliveries: described(
     Schema.Struct({
@@ -150,13 +145,13 @@ export const OverviewView = Schema.Struct({
   operators: described(
     Schema.Array(Schema.Struct({
       name: text("The name of the token's owner."),
-      role: described(Schema.Literals(["full", "read"]), "Whether the token may change something.")
+      role: described(Schema.Literals(["full", "read"]), "`full` may change something, `read` may not.")
     })),
-    "Who has a token, of `INTERNAL_TOKEN_NAMES` and `OPERATOR_READ_TOKEN_NAMES`."
+    "Owners of tokens, of `INTERNAL_TOKEN_NAMES` and `OPERATOR_READ_TOKEN_NAMES`."
   ),
   alerts: described(
     Schema.Array(Schema.Struct({ id: text("The kind of alert."), message: text("The alert in words.") })),
-    "What needs attention now."
+    "Conditions that need attention now."
   )
 }).annotate({ identifier: "Overview", description: "The state of the service." })
 
@@ -166,11 +161,11 @@ export const ErrorsView = Schema.Struct({
       failures: count("Failures that were grouped: the newest 10,000 of the range at most."),
       complete: described(Schema.Boolean, "False when the range has more failures or groups.")
     }),
-    "What was examined."
+    "The failures that were examined."
   ),
   groups: described(
     Schema.Array(Schema.Struct({
-      fingerprint: text("What its errors have in common: `…` stands for ids, numbers, times and long quotes."),
+      fingerprint: text("The text that its errors have in common: `…` stands for ids, numbers, times and long quotes."),
       error: text("The newest error, cut after 500 characters."),
       users: count("Users whose tasks failed."),
       assistants: count("Assistants that they asked."),
@@ -193,7 +188,7 @@ export const DurationsView = Schema.Struct({
   data: described(
     Schema.Array(Schema.Struct({
       assistant_id: described(Schema.NullOr(Count), "The assistant; null for tasks of an early version."),
-      name: described(Schema.NullOr(Schema.String), "Its name, where the assistant backend lists it."),
+      name: textOrNull("Its name, where the assistant backend lists it."),
       tasks: count("Its tasks that completed or failed."),
       waiting_ms: described(percentiles, "Milliseconds from the creation to the first report of the core."),
       running_ms: described(percentiles, "Milliseconds from there to the end, interruptions included.")
@@ -201,7 +196,7 @@ export const DurationsView = Schema.Struct({
     "Most tasks first, 100 at most."
   ),
   complete: described(Schema.Boolean, "False when only the newest 5,000 tasks of the range were measured.")
-}).annotate({ identifier: "Durations", description: "How long tasks wait and run, by assistant." })
+}).annotate({ identifier: "Durations", description: "Times for which tasks wait and run, by assistant." })
 
 export const UnreachableView = Schema.NullOr(Schema.Struct({
   since: moment("The first call or connection without an answer."),
@@ -256,7 +251,7 @@ export const ClocksView = Schema.Struct({
     })),
     "Stop requests that the core has not confirmed, earliest first."
   )
-}).annotate({ identifier: "Clocks", description: "What is due next." })
+}).annotate({ identifier: "Clocks", description: "Deadlines and stops that are due next." })
 
 export const HistoryView = Schema.Struct({
   step: count("Seconds of a period."),
@@ -273,7 +268,7 @@ export const OriginsView = Schema.Struct({
       origin: text("Origin of callback URLs."),
       pending: count("Its webhooks with an attempt to come."),
       failed: count("Its webhooks of the range that failed."),
-      last_error: described(Schema.NullOr(Schema.String), "Class of the newest failure."),
+      last_error: textOrNull("Class of the newest failure."),
       oldest_failed_at: momentOrNull("The oldest failed webhook of the range.")
     })),
     "Most failures first, 200 at most."
@@ -309,7 +304,10 @@ export const RedeliverManyBody = Schema.Struct({
     `With \`filter\`: how many, ${redeliveries.matching} by default and at most.`
   ),
   dry_run: absentOr(Schema.Boolean, "With `filter`: only counts what matches.")
-}).annotate({ identifier: "RedeliverMany", description: "What to deliver again: exactly one of `ids` and `filter`." })
+}).annotate({
+  identifier: "RedeliverMany",
+  description: "Webhooks to deliver again: exactly one of `ids` and `filter`."
+})
   .check(
     Schema.makeFilter(({ filter, ids }) =>
       Predicate.isNullish(filter) === Predicate.isNullish(ids)
@@ -331,7 +329,7 @@ const Member = Schema.Struct({
   instance: text("Identifies the process."),
   address: text("Its address for other nodes."),
   version: text("Version of the service."),
-  is_self: described(Schema.Boolean, "Whether it answered this request."),
+  is_self: described(Schema.Boolean, "True for the node that answered this request."),
   started_at: moment("When it started."),
   seen_at: moment("When it reported last."),
   drained: described(Schema.Boolean, "It owns no shards and takes none."),
@@ -350,9 +348,9 @@ export const OperatorClusterView = Schema.Struct({
 export const RevocationsView = Schema.Struct({
   data: described(
     Schema.Array(Schema.Struct({
-      jti: described(Schema.NullOr(Schema.String), "The revoked token; null for a token without `jti` and for a user."),
-      token_hash: described(Schema.NullOr(Schema.String), "SHA-256 of a revoked token without `jti`."),
-      sub: described(Schema.NullOr(Schema.String), "The user whose tokens are revoked."),
+      jti: textOrNull("The revoked token; null for a token without `jti` and for a user."),
+      token_hash: textOrNull("SHA-256 of a revoked token without `jti`."),
+      sub: textOrNull("The user whose tokens are revoked."),
       issued_before: momentOrNull("With `sub`: tokens issued before this moment are revoked."),
       expires_at: momentOrNull("When the tokens expire anyway; null means never."),
       revoked_at: moment("When it was recorded.")
@@ -365,14 +363,14 @@ export const RevocationsView = Schema.Struct({
 export const ContentView = Schema.Struct({
   turn: described(Schema.NullOr(JsonObject.annotate({ identifier: "Turn" })), "The turn, null without any."),
   pending_tool_calls: described(Schema.Array(ToolCall), "The pending calls with their arguments.")
-}).annotate({ identifier: "TaskContent", description: "What the task says." })
+}).annotate({ identifier: "TaskContent", description: "The content of the task." })
 
 export const WantedView = Schema.Struct({
   instance: text("The node."),
-  wanted: described(Schema.Literals(["drained", "taken_in"]), "What it was asked to be.")
+  wanted: described(Schema.Literals(["drained", "taken_in"]), "The state that was asked for.")
 }).annotate({ identifier: "WantedNode", description: "The node was asked." })
 
-/** What `include=ended_by` adds to a task: users do not learn the names of operators. */
+/** The field that `include=ended_by` adds to a task: users do not learn the names of operators. */
 export const TaskEndedByView = Schema.NullOr(
   Schema.Struct({
     by: Schema.String.annotate({
@@ -380,5 +378,5 @@ export const TaskEndedByView = Schema.NullOr(
         "The `user`, an `operator`, a call of another service (`rpc`), the `core`, or what passed: `time_limit`, `acceptance_timeout`, `revocation`."
     }),
     at: Moment
-  }).annotate({ identifier: "TaskEndedBy", description: "Who or what ended a task." })
-).annotate({ description: "who or what ended the task; null while it has not ended." })
+  }).annotate({ identifier: "TaskEndedBy", description: "The party or clock that ended a task." })
+).annotate({ description: "the party or clock that ended the task; null while it has not ended." })

@@ -1,7 +1,7 @@
 /** Settings of the routes of operators. */
 import { Context } from "effect"
 
-/** Whether operators may read what tasks say. */
+/** True if operators may read what tasks say. */
 export const ShowsContent = Context.Reference("async-task-service/http/operator/OperatorSettings/ShowsContent", {
   defaultValue: () => false
 })

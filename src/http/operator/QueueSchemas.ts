@@ -2,11 +2,9 @@
 import { Schema } from "effect"
 import { absentOr } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { Count, Moment } from "../contract/TaskSchemas.ts"
+import { described, momentOrNull } from "../contract/Described.ts"
+import { Count } from "../contract/TaskSchemas.ts"
 import { UnreachableView } from "./OperatorSchemas.ts"
-
-const described = <S extends Schema.Top>(schema: S, description: string) => schema.annotateKey({ description })
-const momentOrNull = (description: string) => described(Schema.NullOr(Moment), description)
 
 const numbers = {
   running: described(Count, "Runs that the core has: dispatched, and not interrupted or ended."),
@@ -22,7 +20,7 @@ export const QueuedAssistantView = Schema.Struct({
     "The most runs of it that the core is given; null: `runs_per_assistant` of the queue holds."
   ),
   ...numbers,
-  paused: described(Schema.Boolean, "Whether its new runs are held. Resumed ones go on.")
+  paused: described(Schema.Boolean, "True while its new runs are held. Resumed ones go on.")
 }).annotate({ identifier: "QueuedAssistant", description: "The queue of an assistant." })
 
 export const QueueView = Schema.Struct({
@@ -49,5 +47,5 @@ export const ChangeAssistantBody = Schema.Struct({
   ).annotate({
     description: "The most runs of the assistant that the core is given; null: `CORE_RUNS_PER_ASSISTANT` holds again."
   }),
-  paused: absentOr(Schema.Boolean, "Whether its new runs are held.")
-}).annotate({ identifier: "ChangeQueuedAssistant", description: "What is absent stays as it is." })
+  paused: absentOr(Schema.Boolean, "True holds its new runs.")
+}).annotate({ identifier: "ChangeQueuedAssistant", description: "Absent fields stay as they are." })

@@ -50,7 +50,7 @@ const addPost = Effect.fnUntraced(function*(memory: RpcMemory) {
   yield* addRoute("POST", yield* RpcPost.make(connections, memory))
 })
 
-/** How long calls in flight may continue when the node stops; clients then reconnect to another node. */
+/** Time for which calls in flight may continue when the node stops; clients then reconnect to another node. */
 const drainGrace = Duration.seconds(1)
 
 const addSocket = Effect.fnUntraced(function*(memory: RpcMemory) {

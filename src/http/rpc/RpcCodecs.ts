@@ -13,7 +13,7 @@ import type { Call } from "./RpcMessages.ts"
 
 const { codecFor } = RpcSerialization.ndjson
 
-/** Whether a payload takes the parameters that extensions add to lists of tasks. */
+/** True if a payload takes the parameters that extensions add to lists of tasks. */
 const isOpen = ({ ast }: Schema.Top) => SchemaAST.isObjects(ast) && ast.indexSignatures.length > 0
 
 const codecOf = (rpc: AnyCall, added: Shape) => {

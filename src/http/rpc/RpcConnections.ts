@@ -46,7 +46,7 @@ const release = ({ calls }: Line, id: CallId) =>
 /** Writes the result of a call. Its id is in use until the server has ended it, which happens after the write. */
 const end = (line: Line, id: CallId, response: object) => Effect.ensuring(line.write(response), release(line, id))
 
-/** What the server passes to a connection. */
+/** A message of the server to a connection. */
 type FromServer = Parameters<Parameters<typeof RpcServer.makeNoSerialization>[1]["onFromServer"]>[0]
 
 /** Writes what the server answers. */

@@ -21,6 +21,7 @@ import { Timeouts } from "../../services/timing/Intervals.ts"
 import { codeOfStatus } from "../contract/ErrorCodes.ts"
 import { requirePlain } from "../handlers/body/BodyReader.ts"
 import * as SmallBodies from "../handlers/body/SmallBodies.ts"
+import * as EventStream from "../handlers/EventStream.ts"
 import type { Grants } from "../handlers/rpc/RpcAuthorization.ts"
 import type * as RpcCodecs from "./RpcCodecs.ts"
 import type { Connections } from "./RpcConnections.ts"
@@ -103,7 +104,7 @@ const respondOnce = Effect.fnUntraced(function*(connections: Connections, call: 
 })
 
 /** An empty line, which readers of NDJSON skip. */
-const keepAlive = Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => "\n")
+const keepAlive = EventStream.keepAlive("\n")
 
 const respond = Effect.fnUntraced(function*(
   connections: Connections,

@@ -10,7 +10,7 @@ import { Count, Moment, Status } from "../contract/TaskSchemas.ts"
 import { OperatorAuthorization } from "../OperatorRoutes.ts"
 import { RunView, ScheduleView } from "./ScheduleSchemas.ts"
 
-/** What a search shows: `problems` are all of the kinds of them. */
+/** Results of a search: `problems` are all of the kinds of them. */
 export const shows = ["problems", ...Problem.literals, "all", ...State.literals] as const
 /** Characters of a search. */
 export const maxSearch = 255
@@ -68,7 +68,7 @@ export class OperatorSchedulesGroup extends HttpApiGroup.make("operatorSchedules
     name: "searchSchedules",
     summary: "Search schedules of all users",
     description:
-      "What is late now, and the newest 100 moments of the last day that were late, waiting, missed or failed, or the newest 100 schedules.",
+      "Schedules that are late now, and the newest 100 moments of the last day that were late, waiting, missed or failed, or the newest 100 schedules.",
     parameters: [
       query("show", "Kinds of moments, `problems` being all of them, or schedules by their state.", {
         type: "string",

@@ -56,6 +56,7 @@ const given = (body: UpdateBody): Partial<Definition> => {
     catchupWindow: or(body.catchup_window, defaults.catchupWindow),
     pauseAfterFailures: body.pause_after_failures
   }
+  // The fields that are left are defined.
   return Struct.omit(fields, Struct.keys(fields).filter((name) => fields[name] === undefined)) as Partial<Definition>
 }
 

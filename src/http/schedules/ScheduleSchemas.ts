@@ -94,14 +94,16 @@ export const EmptyBody = Schema.Struct({})
 export const PreviewBody = Schema.Struct({
   cron: Cron.annotate({ description: cronMeaning }),
   timezone: optional.timezone,
-  count: absentOr(integer(1, limits.preview), `How many moments; ${limits.upcoming} by default.`),
+  count: absentOr(integer(1, limits.preview), `Number of moments; ${limits.upcoming} by default.`),
   after: absentOr(MomentText, "The moments after this one; now by default.")
 }).annotate({ identifier: "PreviewSchedule", description: "The rhythm to show." })
 
 const StateView = State.annotate({ identifier: "ScheduleState", description: "State of a schedule." })
 
 const PausedReasonView = Schema.Struct({
-  type: Schema.Literals(["manual", "failures", "token", "revoked"]).annotate({ description: "What paused it." }),
+  type: Schema.Literals(["manual", "failures", "token", "revoked"]).annotate({
+    description: "The cause of the pause."
+  }),
   message: Schema.String.annotate({ description: "The reason in words." })
 }).annotate({ identifier: "PausedReason", description: "Why a schedule is paused." })
 
@@ -117,7 +119,7 @@ const definition = {
   starts_at: Schema.NullOr(Moment).annotate({ description: "Nothing fires before." }),
   ends_at: Schema.NullOr(Moment).annotate({ description: "Nothing fires from this moment on." }),
   spread: Count.annotate({ description: "Seconds by which a moment is later at most." }),
-  overlap: Overlap.annotate({ description: "What happens while the task before is active." }),
+  overlap: Overlap.annotate({ description: "The treatment of a moment at which the task before is active." }),
   catchup_window: Count.annotate({ description: "Seconds in which a missed moment is made up for." }),
   pause_after_failures: Schema.NullOr(Count).annotate({ description: "Failed tasks in a row that pause it." }),
   task
@@ -161,7 +163,7 @@ export const PreviewView = Schema.Struct({
   data: Schema.Array(Moment).annotate({ description: "The moments in their order." })
 }).annotate({ identifier: "SchedulePreview", description: "The next moments of a rhythm." })
 
-/** What `include=schedule` adds to a task. */
+/** The field that `include=schedule` adds to a task. */
 export const TaskScheduleView = Schema.NullOr(
   Schema.Struct({
     id: Uuid.annotate({ description: "Schedule identifier." }),

@@ -6,19 +6,19 @@ import type { ErrorCodes } from "../contract/ErrorCodes.ts"
 import * as Errors from "../contract/Errors.ts"
 import { createdAt, uuid } from "../contract/Examples.ts"
 import { Authorization } from "../contract/Middleware.ts"
-import { header, idempotencyKey, integer, operation, query } from "../contract/Operation.ts"
+import { header, idempotencyKey, integer, operation, query, refusal } from "../contract/Operation.ts"
 import { CreatedTaskView } from "../contract/TaskSchemas.ts"
 import * as Views from "./ScheduleSchemas.ts"
 
 /** The codes of errors of schedules, with status and meaning. */
-export const errorCodes: ErrorCodes = {
+export const errorCodes = {
   schedule_belongs_to_another: [403, "The schedule belongs to another user."],
   schedule_not_found: [404, "There is no such schedule."],
   schedule_has_ended: [409, "The schedule has ended."],
   schedule_key_taken: [409, "Another schedule of the user has this key."],
   schedule_changed: [412, "The schedule has another version than `If-Match` names: read it again."],
   too_many_schedules: [429, "The user has the maximum number of active and paused schedules."]
-}
+} as const satisfies ErrorCodes
 
 /** The definition has another version than `If-Match` names. */
 export class PreconditionFailed
@@ -73,24 +73,13 @@ const paging = [
 ]
 
 const owned = {
-  403: {
-    description: "The schedule belongs to another user.",
-    example: { message: "The schedule belongs to another user.", code: "schedule_belongs_to_another" }
-  },
-  404: {
-    description: "There is no such schedule.",
-    example: { message: "There is no such schedule.", code: "schedule_not_found" }
-  }
+  403: refusal(errorCodes, "schedule_belongs_to_another"),
+  404: refusal(errorCodes, "schedule_not_found")
 }
-const ended = {
-  description: "The schedule has ended.",
-  example: { message: "The schedule has ended.", code: "schedule_has_ended" }
-}
+const ended = refusal(errorCodes, "schedule_has_ended")
 const tooMany = `The user has ${limits.ofUser} schedules that are active or paused.`
-const taken = {
-  description: "Another schedule of the user has the key.",
-  example: { message: "Another schedule of the user has this key.", code: "schedule_key_taken" }
-}
+const taken = refusal(errorCodes, "schedule_key_taken")
+const tooLarge = `The body is larger than ${limits.bodyBytes} bytes.`
 
 export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
   HttpApiEndpoint.post("create", "/api/schedules", {
@@ -107,7 +96,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     responses: {
       201: { description: "The schedule.", headers: ["Location", "ETag"] },
       409: taken,
-      413: `The body is larger than ${limits.bodyBytes} bytes.`,
+      413: tooLarge,
       429: tooMany
     }
   })),
@@ -127,7 +116,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     responses: {
       200: { description: "The schedule existed. It now has this definition.", headers: ["ETag"] },
       201: { description: "The schedule is new.", headers: ["Location", "ETag"] },
-      413: `The body is larger than ${limits.bodyBytes} bytes.`,
+      413: tooLarge,
       429: tooMany
     }
   })),
@@ -161,7 +150,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     response: { data: shown.upcoming },
     responses: {
       200: "The moments.",
-      413: `The body is larger than ${limits.bodyBytes} bytes.`,
+      413: tooLarge,
       429: `More than ${limits.previews} previews of the user in a second.`
     }
   })),
@@ -193,14 +182,8 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
       ...owned,
       200: { description: "The schedule.", headers: ["ETag"] },
       409: taken,
-      412: {
-        description: "The schedule has another version than `If-Match` names.",
-        example: {
-          message: "The schedule has another version than If-Match names. Read it again.",
-          code: "schedule_changed"
-        }
-      },
-      413: `The body is larger than ${limits.bodyBytes} bytes.`,
+      412: refusal(errorCodes, "schedule_changed"),
+      413: tooLarge,
       429: tooMany
     }
   })),

@@ -1,8 +1,8 @@
-/** Handlers of the group `schedules`. */
-import { Effect } from "effect"
+/** Handlers of schedules, by REST and by RPC. */
+import { Effect, Record } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { encode, fromValue } from "../../domain/json/OpaqueJson.ts"
+import { encode, fromValue, toValue } from "../../domain/json/OpaqueJson.ts"
 import type { Writable } from "../../domain/json/Writer.ts"
 import { monotonicMillis, now } from "../../domain/Timestamp.ts"
 import { defaults, limits, type Schedule, upcoming } from "../../services/schedules/Schedule.ts"
@@ -12,31 +12,32 @@ import { Conflict, Forbidden, invalid, NotFound, TooManyRequests } from "../cont
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { unauthorized } from "../handlers/Authorization.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
-import { BodyReader } from "../handlers/body/BodyReader.ts"
-import { failWith, refusedCreates, storeErrors } from "../handlers/ErrorResponses.ts"
+import * as Call from "../handlers/Call.ts"
+import { as, createErrors, refusing } from "../handlers/ErrorResponses.ts"
 import * as ETags from "../handlers/ETags.ts"
 import * as IdempotencyKey from "../handlers/IdempotencyKey.ts"
 import { decodePage, listOf, type Query } from "../handlers/Query.ts"
+import * as RpcRequests from "../handlers/rpc/RpcRequests.ts"
 import * as Bodies from "./ScheduleBodies.ts"
 import { PreconditionFailed, SchedulesApi } from "./SchedulesApi.ts"
+import { SchedulesRpc } from "./SchedulesRpc.ts"
 import * as Views from "./ScheduleViews.ts"
 
-const ownErrors = {
-  ...storeErrors,
-  ScheduleNotFound: failWith(NotFound),
-  ScheduleBelongsToAnother: failWith(Forbidden)
-}
+const refused = refusing({
+  ...createErrors,
+  ScheduleNotFound: as(NotFound),
+  ScheduleBelongsToAnother: as(Forbidden),
+  ScheduleKeyTaken: as(Conflict),
+  ScheduleHasEnded: as(Conflict),
+  ScheduleChanged: as(PreconditionFailed),
+  TooManySchedules: as(TooManyRequests),
+  AuthorizationRevoked: () => unauthorized
+})
 
-const saveErrors = {
-  TooManySchedules: failWith(TooManyRequests),
-  ScheduleKeyTaken: failWith(Conflict),
-  AuthorizationRevoked: () => Effect.fail(unauthorized),
+const invalidSchedule = {
   InvalidSchedule: ({ errors }: { readonly errors: Readonly<Record<string, string>> }) =>
-    Effect.fail(validationFailed(Object.fromEntries(Object.entries(errors).map(([field, text]) => [field, [text]]))))
+    Effect.fail(validationFailed(Record.map(errors, (text) => [text])))
 }
-
-const ended = { ScheduleHasEnded: failWith(Conflict) }
-const reused = { IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused) }
 
 const json = (value: Writable, options: HttpServerResponse.Options = {}) =>
   HttpServerResponse.uint8Array(encode(fromValue(value)), { ...options, contentType: "application/json" })
@@ -58,7 +59,7 @@ const statesOf = (query: Query) =>
       .flatMap((text) => text.split(","))
   )
 
-/** Whether a schedule has one of the versions that `If-Match` names. */
+/** True if a schedule has one of the versions that `If-Match` names. */
 const wants = (ifMatch: string | undefined) => (schedule: Schedule) =>
   ifMatch === undefined || ETags.names(ifMatch, Views.etagOf(schedule))
 
@@ -78,106 +79,71 @@ const makePreviewLimit = () => {
   })
 }
 
-interface One {
-  readonly params: { readonly id: string }
-  readonly request: HttpServerRequest.HttpServerRequest
-}
-type Request = Pick<One, "request">
-
-const makeWrites = Effect.gen(function*() {
-  const schedules = yield* Schedules
-  const { read } = yield* BodyReader
-  return {
-    create: Effect.fnUntraced(function*({ request }: Request) {
-      const caller = yield* CurrentCaller
-      const { body, key } = yield* read(Bodies.create, request)
-      const { isReplay, schedule } = yield* schedules.create(caller, body, key)
-      return IdempotencyKey.markReplay(isReplay)(shown(schedule, 201))
-    }, Effect.catchTags({ ...storeErrors, ...saveErrors, ...reused, ScheduleNotFound: failWith(NotFound) })),
-    put: Effect.fnUntraced(
-      function*({ params: { key }, request }: Request & { readonly params: { readonly key: string } }) {
-        const caller = yield* CurrentCaller
-        const { body } = yield* read(Bodies.create, request)
-        const problem = Bodies.problemOfPut(body, key)
-        if (problem !== undefined) return yield* invalid("key", problem)
-        const { isNew, schedule } = yield* schedules.put(caller, { ...body, key })
-        return shown(schedule, isNew ? 201 : 200)
-      },
-      Effect.catchTags({ ...storeErrors, ...saveErrors })
-    ),
-    update: Effect.fnUntraced(function*({ params: { id }, request }: One) {
-      const caller = yield* CurrentCaller
-      yield* schedules.get(caller.principal, id)
-      const { body } = yield* read(Bodies.update, request)
-      return shown(yield* schedules.update(caller, id, body, wants(request.headers["if-match"])))
-    }, Effect.catchTags({ ...ownErrors, ...saveErrors, ScheduleChanged: failWith(PreconditionFailed) })),
-    pause: Effect.fnUntraced(function*({ params: { id }, request }: One) {
-      const { principal } = yield* CurrentCaller
-      yield* schedules.get(principal, id)
-      const { body: reason } = yield* read(Bodies.pause, request)
-      return shown(yield* schedules.pause(principal, id, reason))
-    }, Effect.catchTags({ ...ownErrors, ...ended })),
-    resume: Effect.fnUntraced(function*({ params: { id } }: One) {
-      return shown(yield* schedules.resume(yield* CurrentCaller, id))
-    }, Effect.catchTags({ ...ownErrors, ...saveErrors, ...ended })),
-    trigger: Effect.fnUntraced(
-      function*({ params: { id }, request }: One) {
-        const caller = yield* CurrentCaller
-        yield* schedules.get(caller.principal, id)
-        const { key } = yield* read(Bodies.empty, request)
-        const { isReplay, maxExecutionTime, uuid } = yield* schedules.trigger(caller, id, key)
-        return json({ uuid, status: "pending", max_execution_time: maxExecutionTime }, {
-          status: 201,
-          headers: { location: `/api/tasks/${uuid}` }
-        }).pipe(IdempotencyKey.markReplay(isReplay))
-      },
-      Effect.catchTags({
-        ...ownErrors,
-        ...ended,
-        ...reused,
-        TooManyActiveTasks: failWith(TooManyRequests),
-        ...refusedCreates,
-        TaskBodyRefused: ({ message }) => Effect.fail(invalid("task", message))
-      })
-    )
-  }
-})
-
-const makeReads = Effect.gen(function*() {
+/** The operations of schedules. 403 and 404 have precedence over what is wrong with a body or a query. */
+const makeOperations = Effect.gen(function*() {
   const schedules = yield* Schedules
   const store = yield* SchedulesStore
-  const { read } = yield* BodyReader
-  const limitPreviews = makePreviewLimit()
   return {
-    list: Effect.gen(function*() {
-      const { principal: { sub } } = yield* CurrentCaller
-      const query = yield* HttpServerRequest.ParsedSearchParams
+    create: Effect.fnUntraced(function*<E, R>({ caller, receive }: Call.Call<E, R>) {
+      const by = yield* caller
+      const { body, key } = yield* receive(Bodies.create)
+      return yield* Effect.catchTags(schedules.create(by, body, key), invalidSchedule)
+    }),
+    put: Effect.fnUntraced(function*<E, R>({ caller, receive }: Call.Call<E, R>, key: string) {
+      const by = yield* caller
+      const { body } = yield* receive(Bodies.create)
+      const problem = Bodies.problemOfPut(body, key)
+      if (problem !== undefined) return yield* invalid("key", problem)
+      return yield* Effect.catchTags(schedules.put(by, { ...body, key }), invalidSchedule)
+    }),
+    get: Effect.fnUntraced(function*<R>({ principal }: Call.Call<unknown, R>, id: string) {
+      return yield* schedules.get(yield* principal, id)
+    }),
+    update: Effect.fnUntraced(
+      function*<E, R>({ caller, receive }: Call.Call<E, R>, id: string, isWanted: (schedule: Schedule) => boolean) {
+        const by = yield* caller
+        yield* schedules.get(by.principal, id)
+        const { body } = yield* receive(Bodies.update)
+        return yield* Effect.catchTags(schedules.update(by, id, body, isWanted), invalidSchedule)
+      }
+    ),
+    delete: Effect.fnUntraced(function*<R>({ principal }: Call.Call<unknown, R>, id: string) {
+      yield* schedules.delete(yield* principal, id)
+    }),
+    pause: Effect.fnUntraced(function*<E, R>({ principal, receive }: Call.Call<E, R>, id: string) {
+      const user = yield* principal
+      yield* schedules.get(user, id)
+      const { body: reason } = yield* receive(Bodies.pause)
+      return yield* schedules.pause(user, id, reason)
+    }),
+    resume: Effect.fnUntraced(function*<E, R>({ caller }: Call.Call<E, R>, id: string) {
+      return yield* Effect.catchTags(schedules.resume(yield* caller, id), invalidSchedule)
+    }),
+    trigger: Effect.fnUntraced(function*<E, R>({ caller, receive }: Call.Call<E, R>, id: string) {
+      const by = yield* caller
+      yield* schedules.get(by.principal, id)
+      const { key } = yield* receive(Bodies.empty)
+      const { isReplay, maxExecutionTime, uuid } = yield* Effect.catchTags(schedules.trigger(by, id, key), {
+        TaskBodyRefused: ({ message }) => Effect.fail(invalid("task", message))
+      })
+      return { isReplay, view: { uuid, status: "pending" as const, max_execution_time: maxExecutionTime } }
+    }),
+    list: Effect.fnUntraced(function*(sub: string, query: Query) {
       const states = yield* Effect.fromResult(statesOf(query))
       const wanted = yield* Effect.fromResult(decodePage(query))
       const { schedules, total } = yield* store.list(sub, states, wanted.page, wanted.perPage)
-      return json(Views.page(schedules.map(Views.summary), total, wanted))
-    }).pipe(Effect.catchTags(storeErrors)),
-    get: Effect.fnUntraced(function*({ params: { id } }: One) {
-      const { principal } = yield* CurrentCaller
-      return shown(yield* schedules.get(principal, id))
-    }, Effect.catchTags(ownErrors)),
-    delete: Effect.fnUntraced(function*({ params: { id } }: One) {
-      const { principal } = yield* CurrentCaller
-      yield* schedules.delete(principal, id)
-      return HttpServerResponse.empty({ status: 204 })
-    }, Effect.catchTags(ownErrors)),
-    runs: Effect.fnUntraced(function*({ params }: One) {
-      const { principal } = yield* CurrentCaller
-      const { id } = yield* schedules.get(principal, params.id)
-      const wanted = yield* Effect.fromResult(decodePage(yield* HttpServerRequest.ParsedSearchParams))
-      const { runs, total } = yield* store.runs(id, wanted.page, wanted.perPage)
-      return json(Views.page(runs.map(Views.run), total, wanted))
-    }, Effect.catchTags(ownErrors)),
-    preview: Effect.fnUntraced(function*({ request }: Request) {
-      const { principal: { sub } } = yield* CurrentCaller
-      const { body: { after, count, ...rhythm } } = yield* read(Bodies.preview, request)
-      yield* limitPreviews(sub)
-      return json({ data: Views.moments(upcoming({ ...defaults, ...rhythm }, after ?? (yield* now), count)) })
+      return Views.page(schedules.map(Views.summary), total, wanted)
+    }),
+    runs: Effect.fnUntraced(function*<R>({ principal }: Call.Call<unknown, R>, id: string, query: Query) {
+      const schedule = yield* schedules.get(yield* principal, id)
+      const wanted = yield* Effect.fromResult(decodePage(query))
+      const { runs, total } = yield* store.runs(schedule.id, wanted.page, wanted.perPage)
+      return Views.page(runs.map(Views.run), total, wanted)
+    }),
+    preview: Effect.fnUntraced(function*<E, R>({ receive }: Call.Call<E, R>, allow: Effect.Effect<void, E, R>) {
+      const { body: { after, count, ...rhythm } } = yield* receive(Bodies.preview)
+      yield* allow
+      return { data: Views.moments(upcoming({ ...defaults, ...rhythm }, after ?? (yield* now), count)) }
     })
   }
 })
@@ -186,19 +152,117 @@ export const layer = HttpApiBuilder.group(
   SchedulesApi,
   "schedules",
   Effect.fn(function*(handlers) {
-    const reads = yield* makeReads
-    const writes = yield* makeWrites
+    const operations = yield* makeOperations
+    const call = yield* Call.make
+    const limitPreviews = makePreviewLimit()
+    const sub = Effect.map(CurrentCaller, ({ principal }) => principal.sub)
+    const query = HttpServerRequest.ParsedSearchParams
     return handlers
-      .handleRaw("create", writes.create)
-      .handleRaw("put", writes.put)
-      .handleRaw("list", () => reads.list)
-      .handleRaw("preview", reads.preview)
-      .handleRaw("get", reads.get)
-      .handleRaw("update", writes.update)
-      .handleRaw("delete", reads.delete)
-      .handleRaw("pause", writes.pause)
-      .handleRaw("resume", writes.resume)
-      .handleRaw("trigger", writes.trigger)
-      .handleRaw("runs", reads.runs)
+      .handleRaw(
+        "create",
+        ({ request }) =>
+          refused(
+            Effect.map(operations.create(call(request)), ({ isReplay, schedule }) =>
+              IdempotencyKey.markReplay(isReplay)(shown(schedule, 201)))
+          )
+      )
+      .handleRaw(
+        "put",
+        ({ params: { key }, request }) =>
+          refused(
+            Effect.map(operations.put(call(request), key), ({ isNew, schedule }) => shown(schedule, isNew ? 201 : 200))
+          )
+      )
+      .handleRaw(
+        "list",
+        () => refused(Effect.map(Effect.flatMap(Effect.all([sub, query]), (given) => operations.list(...given)), json))
+      )
+      .handleRaw(
+        "preview",
+        ({ request }) => Effect.map(operations.preview(call(request), Effect.flatMap(sub, limitPreviews)), json)
+      )
+      .handleRaw("get", ({ params: { id }, request }) => refused(Effect.map(operations.get(call(request), id), shown)))
+      .handleRaw(
+        "update",
+        ({ params: { id }, request }) =>
+          refused(Effect.map(operations.update(call(request), id, wants(request.headers["if-match"])), shown))
+      )
+      .handleRaw(
+        "delete",
+        ({ params: { id }, request }) =>
+          refused(Effect.as(operations.delete(call(request), id), HttpServerResponse.empty({ status: 204 })))
+      )
+      .handleRaw(
+        "pause",
+        ({ params: { id }, request }) => refused(Effect.map(operations.pause(call(request), id), shown))
+      )
+      .handleRaw(
+        "resume",
+        ({ params: { id }, request }) => refused(Effect.map(operations.resume(call(request), id), shown))
+      )
+      .handleRaw(
+        "trigger",
+        ({ params: { id }, request }) =>
+          refused(
+            Effect.map(operations.trigger(call(request), id), ({ isReplay, view }) =>
+              json(view, { status: 201, headers: { location: `/api/tasks/${view.uuid}` } }).pipe(
+                IdempotencyKey.markReplay(isReplay)
+              ))
+          )
+      )
+      .handleRaw(
+        "runs",
+        ({ params: { id }, request }) =>
+          refused(Effect.map(Effect.flatMap(query, (given) => operations.runs(call(request), id, given)), json))
+      )
   })
 )
+
+const toJson = (value: Writable) => toValue(fromValue(value))
+const detail = (schedule: Schedule) => toJson(Views.detail(schedule))
+const revoked = {
+  AuthorizationRevoked: () => Effect.fail(RpcRequests.invalid("user_token", "The token is invalid, expired or revoked"))
+}
+
+export const layerRpc = SchedulesRpc.toLayer(Effect.gen(function*() {
+  const operations = yield* makeOperations
+  const call = yield* RpcRequests.makeCall
+  const { answer, queryOf } = RpcRequests
+  return SchedulesRpc.of({
+    "Schedules.create": ({ schedule, ...user }) =>
+      operations.create(call("/api/schedules", { ...user, body: schedule })).pipe(
+        Effect.map(({ schedule }) => detail(schedule)),
+        Effect.catchTags(revoked),
+        answer
+      ),
+    "Schedules.put": ({ key, schedule, ...user }) =>
+      operations.put(call("", { ...user, body: schedule }), key).pipe(
+        Effect.map(({ schedule }) => detail(schedule)),
+        Effect.catchTags(revoked),
+        answer
+      ),
+    "Schedules.get": ({ id, ...user }) => answer(Effect.map(operations.get(call("", user), id), detail)),
+    "Schedules.list": ({ sub, ...given }) =>
+      RpcRequests.principal(sub).pipe(
+        Effect.flatMap((owner) => operations.list(owner.sub, queryOf(given))),
+        Effect.map(toJson),
+        answer
+      ),
+    "Schedules.update": ({ id, ...given }) =>
+      operations.update(call("", given), id, () => true).pipe(
+        Effect.map(detail),
+        Effect.catchTags({ ...revoked, ScheduleChanged: Effect.die }),
+        answer
+      ),
+    "Schedules.delete": ({ id, ...user }) => answer(operations.delete(call("", user), id)),
+    "Schedules.pause": ({ id, ...given }) => answer(Effect.map(operations.pause(call("", given), id), detail)),
+    "Schedules.resume": ({ id, ...user }) =>
+      answer(Effect.map(operations.resume(call("", user), id), detail).pipe(Effect.catchTags(revoked))),
+    "Schedules.trigger": ({ id, ...user }) =>
+      answer(Effect.map(operations.trigger(call(`/api/schedules/${id}/trigger`, user), id), ({ view }) => view)),
+    "Schedules.runs": ({ id, sub, ...given }) =>
+      answer(Effect.map(operations.runs(call("", { sub }), id, queryOf(given)), toJson)),
+    "Schedules.preview": ({ body }) =>
+      answer(Effect.map(operations.preview(call("", { sub: "", body }), Effect.void), toJson))
+  })
+}))

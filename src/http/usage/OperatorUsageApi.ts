@@ -46,7 +46,7 @@ export class OperatorUsageGroup extends HttpApiGroup.make("operatorUsage").add(
     responses: { 204: "Nothing is kept of the user.", ...refused }
   }))
 ).middleware(OperatorAuthorization).annotateMerge(
-  OpenApi.annotations({ description: "What tasks of all users consumed." })
+  OpenApi.annotations({ description: "Consumption of the tasks of all users." })
 ) {}
 
 export class OperatorUsageApi extends HttpApi.make("async-task-service-operator-usage").add(OperatorUsageGroup) {}

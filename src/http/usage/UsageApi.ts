@@ -56,8 +56,8 @@ export const response = (group: unknown) => ({
 })
 
 export const counted =
-  "What tasks consumed, as the core reported it. Tokens count in the hour of their interrupt or end, tasks in that of their "
-  + "end. What a broken model call used, or an attempt of a run that was begun again, is not in it."
+  "Consumption of tasks, as the core reported it. Tokens count in the hour of their interrupt or end, tasks in that of their "
+  + "end. It lacks the use of broken model calls, and of attempts of a run that was begun again."
 
 export class UsageGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("read", "/api/usage", {
@@ -72,6 +72,6 @@ export class UsageGroup extends HttpApiGroup.make("usage").add(
     response: response({ assistant: 1 }),
     responses: { 200: "Sums by period and group." }
   }))
-).middleware(Authorization).annotateMerge(OpenApi.annotations({ description: "What tasks consumed." })) {}
+).middleware(Authorization).annotateMerge(OpenApi.annotations({ description: "Consumption of tasks." })) {}
 
 export class UsageApi extends HttpApi.make("async-task-service-usage").add(UsageGroup) {}

@@ -11,7 +11,7 @@ export { UsageRpc } from "./UsageRpc.ts"
 const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   const { usage } = yield* HttpApiClient.makeWith(UsageApi, { httpClient: yield* makeHttp(options) })
   return {
-    /** What the caller's tasks consumed, by period and group. */
+    /** Consumption of the caller's tasks, by period and group. */
     get: (query: Parameters<typeof usage.read>[0]["query"] = {}) => usage.read({ query })
   }
 })

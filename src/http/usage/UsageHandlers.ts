@@ -1,4 +1,4 @@
-/** Handlers of usage. */
+/** Handlers of usage, by REST and by RPC. */
 import { Context, Effect, Layer } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -8,10 +8,12 @@ import type { Parameters } from "../../services/usage/Usage.ts"
 import { UsageStore } from "../../services/usage/UsageStore.ts"
 import { invalid, type ServiceUnavailable, type ValidationFailed } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
-import { storeErrors } from "../handlers/ErrorResponses.ts"
+import { refusing, storeErrors } from "../handlers/ErrorResponses.ts"
+import * as RpcRequests from "../handlers/rpc/RpcRequests.ts"
 import { audited, logged, orUnavailable } from "../OperatorRoutes.ts"
 import { OperatorUsageApi } from "./OperatorUsageApi.ts"
 import { UsageApi } from "./UsageApi.ts"
+import { UsageRpc } from "./UsageRpc.ts"
 import type { UsageView } from "./UsageSchemas.ts"
 import * as Views from "./UsageViews.ts"
 
@@ -49,6 +51,18 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
+export const layerRpc = UsageRpc.toLayer(
+  Effect.map(UsageReads, ({ read }) =>
+    UsageRpc.of({
+      "Tasks.usage": ({ group_by = [], sub, ...given }) => {
+        const query = RpcRequests.queryOf({ ...given, group_by: group_by.length === 0 ? undefined : group_by.join() })
+        return RpcRequests.answer(
+          Effect.flatMap(RpcRequests.principal(sub), (principal) => read(query, principal.sub))
+        )
+      }
+    }))
+)
+
 export const layerOperators = HttpApiBuilder.group(
   OperatorUsageApi,
   "operatorUsage",
@@ -64,6 +78,6 @@ export const layerOperators = HttpApiBuilder.group(
           yield* logged("an operator erases the usage of a user", { sub })
           yield* audited({ action: "usage_erase", sub }, store.erase(sub))
           return HttpServerResponse.empty({ status: 204 })
-        }).pipe(Effect.catchTags(storeErrors)))
+        }).pipe(refusing(storeErrors)))
   })
 )

@@ -12,15 +12,15 @@ const tokenCounts = {
   reasoning_tokens: Count.annotate({ description: "The part of the output that is reasoning." })
 }
 
-/** What `include=usage` adds to a task. */
+/** The field that `include=usage` adds to a task. */
 export const TaskUsageView = Schema.NullOr(
   Schema.Struct({
     ...tokenCounts,
     active_seconds: Count.annotate({ description: "Time in `processing`, without waiting." }),
     cost: Schema.NullOr(Schema.String).annotate({ description: "Plain decimal; null when nothing has a price." }),
     source: Schema.Literals(["reported", "none"]).annotate({ description: "`none`: the core reported no usage." }),
-    is_final: Schema.Boolean.annotate({ description: "Whether the task has ended." })
-  }).annotate({ identifier: "TaskUsage", description: "What a task consumed, as the core reported it." })
+    is_final: Schema.Boolean.annotate({ description: "True when the task has ended." })
+  }).annotate({ identifier: "TaskUsage", description: "Consumption of a task, as the core reported it." })
 ).annotate({
   description: "the consumption of the task; null until an interrupt or the end of the task."
 })
@@ -68,5 +68,5 @@ export const UsageView = Schema.Struct({
     step: Schema.Literals(usageSteps).annotate({ description: "The length of a bucket." }),
     currency: Schema.NullOr(Schema.String).annotate({ description: "The currency of all costs; null without prices." }),
     complete_until: Moment.annotateKey({ description: "Everything before this moment is final." })
-  }).annotate({ description: "What was asked." })
+  }).annotate({ description: "The query that was answered." })
 }).annotate({ identifier: "Usage", description: "Usage by period and group." })

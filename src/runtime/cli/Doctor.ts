@@ -70,7 +70,7 @@ const assistants = ({ assistantBackendUrl, assistantsFile }: AppConfig.AppConfig
       )
     ]
 
-/** How a URL was reached. */
+/** The outcome of a request to a URL. */
 const reached = (url: string) =>
   Effect.map(Proxies.Proxies, (proxies) => {
     const proxy = Proxies.find(proxies, Proxies.targetOf(new URL(url)))
@@ -106,7 +106,7 @@ const withoutBackend = ({ filesDir }: AppConfig.AppConfig) =>
 
 const NotReady = Schema.Struct({ checks: Schema.Record(Schema.String, Schema.String) })
 
-/** What `/readyz` says of a node that is ready. */
+/** The answer of `/readyz` of a node that is ready. */
 const Warned = Schema.Struct({ warnings: Schema.optional(Schema.Record(Schema.String, Schema.String)) })
 
 /** The failing checks of `/readyz`. Another server, as a gateway, answers 503 without them. */
@@ -134,7 +134,7 @@ const ready = (url: string) =>
     )
   })
 
-/** How far a wall clock is ahead of another clock, in seconds. */
+/** Seconds by which a wall clock is ahead of another clock. */
 interface Offset {
   readonly of: string
   readonly from: string
@@ -184,7 +184,7 @@ const gaugesOf = Effect.fnUntraced(function*(url: string, token: Redacted.Redact
   }
 })
 
-/** What happens to runs that the core loses. */
+/** The fate of runs that the core loses. */
 const silentRuns = Effect.fnUntraced(
   function*(url: string, token: Redacted.Redacted) {
     const gauge = yield* gaugesOf(url, token)
@@ -207,7 +207,7 @@ const silentRuns = Effect.fnUntraced(
   Effect.orElseSucceed(() => ({ says: "unknown, the service does not answer", isWarning: false }))
 )
 
-/** Whether the core has room, and what waits for it. */
+/** The room of the core, and the runs that wait for it. */
 const queue = Effect.fnUntraced(
   function*(url: string, token: Redacted.Redacted) {
     const gauge = yield* gaugesOf(url, token)
@@ -271,7 +271,7 @@ const processes = ({ databaseConnections, workers }: AppConfig.AppConfig) => {
 
 /** Those whom the audit names. */
 const namesOfTokens = ({ extensions, internalTokenNames }: AppConfig.AppConfig) => {
-  const readers = extensions.flatMap(({ readTokenNames = [] }) => readTokenNames)
+  const readers = extensions.flatMap(({ readers = [] }) => readers.map(({ name }) => name))
   return {
     says: [
       `may change: ${internalTokenNames.join(", ")}`,

@@ -88,7 +88,6 @@ const helpOf = ({ description, schema }: Parameters.Parameter<unknown>) => {
   return `${sentence}${bounds}${words}`
 }
 
-/** The flags of parameters. */
 export const flagsOf = <P extends Readonly<Record<string, Parameters.Parameter<unknown>>>>(parameters: P) =>
   Record.map(
     parameters,

@@ -5,7 +5,7 @@ import { SecureRandom } from "effect/crypto"
 import { Transport } from "../../http/client/promise/Transport.ts"
 import * as Banner from "../Banner.ts"
 import * as Addresses from "../config/Addresses.ts"
-import type { CaseReport } from "../conformance/Conformance.ts"
+import type { CaseReport } from "../conformance/CoreConformance.ts"
 
 import * as ErrorMessages from "../ErrorMessages.ts"
 import { nodeProblem } from "../Version.ts"
@@ -206,22 +206,6 @@ const doctor = Command.make(
   ({ internalToken }) => Effect.flatMap(load(() => import("./Doctor.ts")), ({ examine }) => examine(internalToken))
 ).pipe(described("Check settings, database, keys, core, backend, service and clocks", "doctor"))
 
-/** Prints the result of a case of a suite, unless the whole report is JSON. */
-const reporter = Effect.map(root, ({ json }) => ({ message, milliseconds, name, outcome, section }: CaseReport) =>
-  json
-    ? Effect.void
-    : note(`${outcome.padEnd(7)}  ${section}: ${name}${message === null ? "" : `: ${message}`}  (${milliseconds} ms)`))
-
-const summarize = Effect.fnUntraced(function*(url: string, reports: ReadonlyArray<CaseReport>) {
-  const count = (outcome: string) => reports.filter((report) => report.outcome === outcome).length
-  const summary = { url, passed: count("passed"), failed: count("failed"), skipped: count("skipped") }
-  yield* print(
-    { ...summary, cases: reports },
-    () => `${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped`
-  )
-  if (summary.failed > 0) return yield* failed(`${summary.failed} of ${reports.length} cases failed`)
-})
-
 const secret = (name: string, description: string) =>
   Flag.Redacted(name).pipe(Flag.withDescription(description), Flag.withDefault(Redacted.make("")))
 
@@ -240,7 +224,7 @@ const conformanceOfCore = Command.make(
     )
   },
   Effect.fnUntraced(function*({ coreToken, eventToken, toolsAssistant, userToken, ...given }) {
-    const { url } = yield* root
+    const { json, url } = yield* root
     const CoreConformance = yield* Effect.promise(() => import("../conformance/CoreConformance.ts"))
     const core = {
       ...given,
@@ -251,11 +235,18 @@ const conformanceOfCore = Command.make(
       toolsAssistant: Option.getOrUndefined(toolsAssistant)
     }
     const { FetchHttpClient } = yield* Effect.promise(() => import("effect/http"))
-    const running = Effect.provide(CoreConformance.run(core, yield* reporter), [
-      FetchHttpClient.layer,
-      SecureRandom.layerWebCrypto
-    ])
-    yield* summarize(core.url, yield* running)
+    const report = ({ message, milliseconds, name, outcome }: CaseReport) =>
+      note(`${outcome.padEnd(7)}  ${name}${message === null ? "" : `: ${message}`}  (${milliseconds} ms)`)
+    const cases = yield* CoreConformance.run(core, json ? () => Effect.void : report).pipe(
+      Effect.provide([FetchHttpClient.layer, SecureRandom.layerWebCrypto])
+    )
+    const count = (outcome: string) => cases.filter((found) => found.outcome === outcome).length
+    const summary = { url: core.url, passed: count("passed"), failed: count("failed"), skipped: count("skipped") }
+    yield* print(
+      { ...summary, cases },
+      () => `${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped`
+    )
+    if (summary.failed > 0) return yield* failed(`${summary.failed} of ${cases.length} cases failed`)
   })
 ).pipe(
   described(
@@ -264,39 +255,12 @@ const conformanceOfCore = Command.make(
   )
 )
 
-const conformance = Command.make(
-  "conformance",
-  {
-    otherToken: Flag.Redacted("other-token").pipe(
-      Flag.withDescription("JWT of a second user, for the tests of isolation between users"),
-      Flag.optional
-    ),
-    assistant: int("assistant", "Id of an assistant that completes its tasks", 1),
-    toolsAssistant: optionalInt(
-      "tools-assistant",
-      "Id of an assistant that calls the client tools it is given (2 in the demo backend)"
-    )
-  },
-  Effect.fnUntraced(function*({ assistant, otherToken, toolsAssistant }) {
-    const { token, url } = yield* root
-    const Conformance = yield* Effect.promise(() => import("../conformance/Conformance.ts"))
-    const { FetchHttpClient } = yield* Effect.promise(() => import("effect/http"))
-    const deployment = {
-      url: url.replace(/(?<!\/)\/+$/, ""),
-      token: yield* findToken(token),
-      otherToken: Option.getOrUndefined(Option.map(otherToken, Redacted.value)),
-      assistant,
-      toolsAssistant: Option.getOrUndefined(toolsAssistant)
-    }
-    const reports = yield* Conformance.run(deployment, yield* reporter).pipe(Effect.provide(FetchHttpClient.layer))
-    yield* summarize(deployment.url, reports)
-  })
-).pipe(
+const conformance = Command.make("conformance").pipe(
+  Command.withSubcommands([conformanceOfCore]),
   described(
-    "Test whether a deployment conforms to the public interface",
-    "conformance --url https://tasks.example.com --token $A --other-token $B --tools-assistant 2 --json"
-  ),
-  Command.withSubcommands([conformanceOfCore])
+    "Test whether a processing core conforms to the protocol",
+    "conformance core --url http://127.0.0.1:3001 --core-token $A --event-token $B"
+  )
 )
 
 const demo = Command.make(

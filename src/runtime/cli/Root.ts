@@ -104,7 +104,6 @@ export const mintToken = Effect.fnUntraced(function*(options: TokenKeys.MintOpti
 export const findToken = (given: Option.Option<Redacted.Redacted>) =>
   Option.isSome(given) ? Effect.succeed(Redacted.value(given.value)) : mintToken({})
 
-/** The flag of commands of the internal interface. */
 export const internalToken = Flag.Redacted("internal-token").pipe(
   Flag.withDescription("Bearer token of the internal interface (default: the first of INTERNAL_TOKENS)"),
   Flag.withFallbackConfig(Config.Redacted("INTERNAL_TOKENS")),

@@ -25,7 +25,7 @@ const rowOf = (
   error ?? pending_tool_calls.map(({ name }) => `waits for ${name}`).join(", ")
 ]
 
-/** What `render` shows in words; whatever else was asked for is JSON. */
+/** The fields that `render` shows in words; all others are JSON. */
 const shown: ReadonlySet<string> = new Set<keyof Task>([
   "uuid",
   "status",
@@ -184,7 +184,10 @@ const rerun = Command.make(
 
 const get = Command.make(
   "get",
-  { uuid, include: optionalText("include", "What else to show, as in request,usage; the service names what it has") },
+  {
+    uuid,
+    include: optionalText("include", "Further fields, as in request,usage; the service names those that it has")
+  },
   ({ include, uuid }) =>
     printResult(
       call((client, signal) => {

@@ -89,9 +89,9 @@ const measureLease = Effect.gen(function*() {
   Effect.timeout(maxLease)
 )
 
-/** How often a node checks whether its lease is still long enough. */
+/** Interval at which a node checks that its lease is still long enough. */
 const leaseCheckInterval = Duration.seconds(1)
-/** How many heartbeats in a row must find it too short before a node gives up shards for a longer one, and before one without any does. */
+/** Heartbeats in a row that must find it too short before a node gives up shards for a longer one, and before one without any does. */
 const shortLeases = { owning: 10, waiting: 4 }
 /**
  * A lease is too short if the database needs one that is this many times as long: a refresh takes most of its time then. Less distance may be

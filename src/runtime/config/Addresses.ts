@@ -5,11 +5,11 @@ export { isLoopback }
 
 const bracketed = (host: string) => host.includes(":") ? `[${host.replaceAll(/^\[|\]$/g, "")}]` : host
 
-/** Whether a host stands for all addresses of a machine, so that no other machine can use it. */
+/** True if a host stands for all addresses of a machine, so that no other machine can use it. */
 export const isWildcard = (host: string): boolean =>
   ["0.0.0.0", "[::]", "[::ffff:0:0]"].includes(URL.parse(`http://${bracketed(host)}`)?.hostname ?? "")
 
-/** Whether a name is one of a container or of a local network. */
+/** True if a name is one of a container or of a local network. */
 export const isShortName = (host: string): boolean => !/[.:]/.test(host) && !isLoopback(host)
 
 /** A URL for people: its origin and path. What is before and after them may be secret. */

@@ -55,7 +55,7 @@ const derive = <A>({ report }: Given, name: string, thunk: () => A, neutral: A):
 const addressOf = ({ host, internalPort, port, publicUrl }: Given["values"]) => {
   const localUrl = (at: number) => Addresses.localUrl(host, at)
   return {
-    /** Whether an operator has said how others reach the service. */
+    /** True if an operator has said how others reach the service. */
     hasPublicUrl: publicUrl !== undefined,
     /** The port of the internal routes; undefined when PORT serves them. */
     internalPort: internalPort === port ? undefined : internalPort,
@@ -107,7 +107,7 @@ const secretsOf = (given: Given, part: ServedPart) => {
     tokenRules: derive(given, "JWT", () => TokenKeys.rulesOf(env, developmentSecret), TokenKeys.noRules),
     encryptionKeys: values.encryptionKeys ?? ([encryptionKey()] as const),
     internalTokens,
-    /** Whether the tokens of a core come from this process, so that its operator can know them only from here. */
+    /** True if the tokens of a core come from this process, so that its operator can know them only from here. */
     generates: {
       coreToken: !isProduction && values.coreTokens === undefined,
       eventToken: !isProduction && values.coreEventTokens === undefined && values.internalTokens === undefined
@@ -186,7 +186,6 @@ const warningsOf = (given: Given, part: ServedPart) => {
   ]
 }
 
-/** Warnings of variables that are not read as they are. */
 const cleaningWarnings = (environment: Variables, serviceLinks: ReadonlyArray<string>) => {
   // A file in PEM ends with a line break.
   const known = new Set(all.filter(({ isMultiline }) => isMultiline !== true).map(({ name }) => name))
@@ -239,7 +238,7 @@ const clusterOf = ({ env, report, values }: Given) => {
 export const connectionsOf = (connections: number, workers: number): number =>
   Math.max(3, Math.floor(connections / workers))
 
-/** What a worker has instead of what its operator has set for all. */
+/** Settings of a worker in place of those that its operator has set for all. */
 const ofWorker = (worker: WorkerAssignment.WorkerAssignment | undefined, { databaseConnections }: Given["values"]) =>
   worker === undefined ? {} : {
     cluster: worker.cluster,

@@ -22,7 +22,7 @@ export const encryptionKeyOf = (text: string): Redacted.Redacted<Uint8Array> => 
 const placeholder =
   /change.?me|replace.?me|your.?(secret|token|key)|^(secret|password|token|test|default|example|admin)$/i
 
-/** Whether the bytes repeat a sequence of at most 64 bytes. */
+/** True if the bytes repeat a sequence of at most 64 bytes. */
 const isRepeated = (bytes: Uint8Array) => {
   for (let period = 1; period <= Math.min(64, bytes.length / 2); period++) {
     if (bytes.every((byte, index) => byte === bytes[index % period])) return true
@@ -30,7 +30,7 @@ const isRepeated = (bytes: Uint8Array) => {
   return false
 }
 
-/** Whether half of the bytes differ from the previous byte by the same step, as in "abcdef". */
+/** True if half of the bytes differ from the previous byte by the same step, as in "abcdef". */
 const isSequence = (bytes: Uint8Array) => {
   const steps = Array.from(bytes.subarray(1), (byte, index) => (byte - (bytes[index] ?? 0) + 256) % 256)
   const sizes = Object.values(Object.groupBy(steps, String)).map((same) => same?.length ?? 0)

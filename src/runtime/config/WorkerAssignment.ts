@@ -1,4 +1,4 @@
-/** What a process of `WORKERS` gets from the first one, which starts it: see `runtime/Workers.ts`. */
+/** The assignment of a process of `WORKERS` by the first one, which starts it: see `runtime/Workers.ts`. */
 import { Schema } from "effect"
 
 const Assignment = Schema.Struct({

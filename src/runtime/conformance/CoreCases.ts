@@ -1,4 +1,4 @@
-/** What must hold of a processing core. */
+/** The rules of a processing core. */
 import { Effect } from "effect"
 import { check, type CoreKit, isFinal, type NotConforming } from "./CoreKit.ts"
 

@@ -1,8 +1,15 @@
 /** Runs the cases of a core one after the other, and reports each result. */
 import { Clock, Effect } from "effect"
-import type { CaseReport } from "./Conformance.ts"
 import { cases } from "./CoreCases.ts"
 import * as CoreKit from "./CoreKit.ts"
+
+export interface CaseReport {
+  readonly name: string
+  readonly outcome: "passed" | "failed" | "skipped"
+  /** The reason of a failure or a skip, null when passed. */
+  readonly message: string | null
+  readonly milliseconds: number
+}
 
 const outcomeOf = (problem: string | undefined): Pick<CaseReport, "outcome" | "message"> =>
   problem === undefined ? { outcome: "passed", message: null } : { outcome: "failed", message: problem }
@@ -28,7 +35,6 @@ export const run = Effect.fnUntraced(function*(
         })
       )
       const report: CaseReport = {
-        section: "core",
         name,
         ...result,
         milliseconds: (yield* Clock.currentTimeMillis) - startedAt

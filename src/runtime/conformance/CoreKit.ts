@@ -48,7 +48,7 @@ export const isFinal = ({ type }: Event) => finalTypes.has(type)
 
 const callTimeout = Duration.seconds(10)
 
-/** How long a run waits for a core without room. */
+/** Time for which a run waits for a core without room. */
 const patience = Duration.minutes(2)
 /** Without `Retry-After`, and at most with it. */
 const defaultPause = Duration.seconds(1)
@@ -126,9 +126,10 @@ export const make = Effect.fnUntraced(function*(core: CoreUnderTest) {
   const http = yield* HttpClient.HttpClient
   const random = yield* SecureRandom.SecureRandom
   const runs = new Map<string, Run>()
-  /** What was wrong with events, whatever their case looks at. */
+  /** Faults of events, whatever their case checks. */
   const problems: Array<string> = []
   const server = yield* listen(core.port, makeReceive(core, runs, problems))
+  // A TCP server that listens.
   const { port } = server.address() as AddressInfo
 
   const post = (path: string, body: object, token = core.coreToken) =>

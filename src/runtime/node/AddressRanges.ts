@@ -3,7 +3,7 @@ import { BlockList, isIP } from "node:net"
 
 const familyOf = (address: string) => isIP(address) === 6 ? "ipv6" : "ipv4"
 
-/** Whether a text is an address or a range as in `10.0.0.0/8`. */
+/** True if a text is an address or a range as in `10.0.0.0/8`. */
 export const isRange = (entry: string) => {
   const [address = "", bits, ...rest] = entry.split("/")
   const family = isIP(address)

@@ -1,5 +1,5 @@
 /**
- * How the server closes, which replaces what Node and Effect do: `destroySoon` of sockets, `close` of a server, and the teardown of
+ * The server's own way to close, in place of that of Node and Effect: `destroySoon` of sockets, `close` of a server, and the teardown of
  * a request after its response. Each of these resets connections whose peer still sends, and a reset destroys what the peer has not
  * read yet.
  */

@@ -6,7 +6,7 @@ import { Array as Arr, Cause, Deferred, Duration, Effect, Exit, Schema } from "e
 import { promises as dns } from "node:dns"
 import { connect, isIP, type Socket, type TcpNetConnectOpts } from "node:net"
 
-/** How long an address is tried alone. An address that fails sooner is followed immediately. */
+/** Time for which an address is tried alone. An address that fails sooner is followed immediately. */
 const attemptDelay = Duration.millis(250)
 
 /** Addresses of one host that are tried. Whoever chooses the host also chooses how many it has. */

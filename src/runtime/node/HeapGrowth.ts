@@ -1,5 +1,5 @@
 /**
- * How far the heap may grow before V8 collects old objects. By default it lets a small heap grow to four times what survived the
+ * The growth of the heap before V8 collects old objects. By default it lets a small heap grow to four times what survived the
  * last collection; test/bench/README.md has figures.
  */
 import { setFlagsFromString } from "node:v8"

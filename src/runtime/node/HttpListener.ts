@@ -103,7 +103,7 @@ export const serve = <F, E, R>(
     readonly host: string
     readonly port: number
     readonly internalPort?: number | undefined
-    /** Of several processes that share the ports. */
+    /** This process among several that share the ports. */
     readonly worker?: WorkerAssignment | undefined
   }
 ) =>

@@ -66,7 +66,7 @@ const encrypt = (secure: Connector, options: Options, httpSocket: Socket) =>
     )
   }).pipe(Effect.onError(() => Effect.sync(() => httpSocket.destroy())))
 
-/** How undici's clients connect. */
+/** Options of the connections of undici's clients. */
 export const makeConnector = (
   { addresses, proxies, timeout = connectTimeout, tls }: Connecting
 ): Connector => {

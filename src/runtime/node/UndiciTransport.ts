@@ -20,7 +20,6 @@ const maxReadBytes = 16 * 1024
 
 const connections = 256
 
-/** Timeout of a whole call in milliseconds. */
 const callTimeout = Duration.toMillis("10 seconds")
 
 const connectTimeout = Duration.seconds(5)

@@ -25,7 +25,7 @@ const maxWaiting = 10_000
 
 interface Waiter {
   readonly admission: Deferred.Deferred<void, SqlError.SqlError>
-  /** Whether it holds a permit. */
+  /** True if it holds a permit. */
   isAdmitted: boolean
 }
 

@@ -21,7 +21,7 @@ export interface Database {
   readonly main: Connection
   /** For locks, LISTEN and migrations: `main` itself without DATABASE_DIRECT_URL. */
   readonly direct: Connection
-  /** Whether the role of `direct` may create tables and change the existing ones. */
+  /** True if the role of `direct` may create tables and change the existing ones. */
   readonly mayMigrate: boolean
   readonly hasClusterTables: boolean
   readonly postgresVersion: string
@@ -31,7 +31,7 @@ export interface Database {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** How long a start waits for a database that may still be starting. */
+/** Time for which a start waits for a database that may still be starting. */
 const startRetry = Schedule.max([Schedule.spaced("250 millis"), Schedule.during("20 seconds")])
 
 const mayMigrate = ({ mayChange, mayCreate }: Facts) => mayCreate && mayChange

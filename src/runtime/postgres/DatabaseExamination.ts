@@ -64,9 +64,9 @@ const Facts = Schema.Struct({
   /** Triggers of extensions that read events. */
   readers: Schema.Array(Schema.String),
   hasClusterTables: Schema.Boolean,
-  /** Whether the role may create tables in `newSchema`. */
+  /** True if the role may create tables in `newSchema`. */
   mayCreate: Schema.Boolean,
-  /** Whether the role may change the existing tables. */
+  /** True if the role may change the existing tables. */
   mayChange: Schema.Boolean,
   pid: Schema.Int
 })
@@ -112,7 +112,7 @@ const select = <Row>(connection: PgConnection.PgConnection, { decode, text }: Qu
 const connect = (options: PgConnection.Config) => PgConnection.make({ ...options, multiplex: true })
 
 /**
- * Whether two clients share server sessions. A direct connection, or one through a session pooler, keeps its own session.
+ * True if two clients share server sessions. A direct connection, or one through a session pooler, keeps its own session.
  * A transaction pooler gives a session that became free to the next transaction: the same to both clients, or another to
  * the same client. Locks and LISTEN belong to a session, so a test of these would find the same but leave them behind.
  */
@@ -232,7 +232,7 @@ const examineHost = (url: DatabaseUrl, host: Host, setting: Setting) => {
   )
 }
 
-/** What gives the sessions of the role a setting, whatever else sets it. */
+/** The sources that give the sessions of the role a setting, whatever else sets it. */
 const set = ({ database, role }: Facts, name: string, value: string) =>
   `ALTER ROLE "${role}" IN DATABASE "${database}" SET ${name} = ${value}`
 

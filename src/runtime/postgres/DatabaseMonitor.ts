@@ -61,10 +61,10 @@ const codeOf = (failure: unknown) =>
     ? failure.reason.cause.code
     : undefined
 
-/** Whether the server sent the error. Every SQLSTATE has a digit; Node's codes, such as EPERM, have none. */
+/** True if the server sent the error. Every SQLSTATE has a digit; Node's codes, such as EPERM, have none. */
 const isSent = (failure: unknown) => /^(?=.*\d)[0-9A-Z]{5}$/.test(String(codeOf(failure)))
 
-/** Whether the server sent the error and may work for others. 57P01 to 57P03 report that it starts or stops. */
+/** True if the server sent the error and may work for others. 57P01 to 57P03 report that it starts or stops. */
 const isUp = (failure: unknown) =>
   isSent(failure) && !String(codeOf(failure)).startsWith("57P0") && !refusals.has(codeOf(failure))
 
@@ -135,7 +135,7 @@ const makeState = (sockets: DatabaseSockets["Service"], gate: AdmissionGate, pro
   const present = () => shortage !== undefined && performance.now() < shortage.until ? shortage : undefined
 
   return {
-    /** Whether a statement failed for lack of something, so that another one shows whether the lack has ended. */
+    /** True if a statement failed for lack of something, so that another one shows whether the lack has ended. */
     isProbed: () => (present()?.statement ?? "") !== "",
     isUnavailable: () => outage !== undefined,
     /** Why the database cannot do its work; null while it can. */

@@ -194,7 +194,7 @@ export const make = (options: PgConnection.Config, sockets: DatabaseSockets["Ser
       const begins = (yield* FiberSet.size(logins)) < maxLogins
       if (begins) yield* FiberSet.run(logins, login(observer.nextHost(), session, report))
       const event = yield* Effect.result(whileAnswering(Queue.take(events), traffic, patience))
-      // What happened before a login succeeded says nothing any more.
+      // Events before a login succeeded say nothing any more.
       if (session.isOpen) break
       if (Result.isFailure(event)) {
         if (begins) yield* observer.onSilent(event.failure)

@@ -324,10 +324,9 @@ export const parse = (url: Redacted.Redacted): DatabaseUrl => {
   }
 }
 
-/** Whether a server without TLS is accepted. */
+/** True if a server without TLS is accepted. */
 export const isTlsOptional = ({ sslmode = "prefer" }: DatabaseUrl) => sslmode === "prefer" || sslmode === "allow"
 
-/** Options of a connection to one of the hosts. */
 export const optionsFor = (url: DatabaseUrl, host: Host, isEncrypted: boolean): PgConnection.Config => ({
   ...url.options,
   ...host,

@@ -36,7 +36,7 @@ const isAlive = (pid: number) => {
   }
 }
 
-/** Whether `pid` may be a Postgres: process ids are reused, and only Linux shows the process's name. */
+/** True if `pid` may be a Postgres: process ids are reused, and only Linux shows the process's name. */
 const mayBePostgres = (pid: number) => {
   const name = `/proc/${pid}/comm`
   return isAlive(pid) && (!fs.existsSync(name) || fs.readFileSync(name, "utf8").startsWith("postgres"))

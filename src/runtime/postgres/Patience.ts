@@ -1,5 +1,5 @@
 /**
- * How long the database may be silent before it counts as gone: a multiple of the recent round trips, and the time that statements
+ * The time for which the database may be silent before it counts as gone: a multiple of the recent round trips, and the time that statements
  * under way take on a slow link. Slow is not gone.
  */
 import { Duration, Effect, Option, Schema } from "effect"
@@ -48,7 +48,7 @@ export const make = (): Patience => {
 
 export class Silent extends Schema.TaggedError<Silent>()("Silent", { message: Schema.String }) {}
 
-/** What a database has received and answered. */
+/** The statements that a database has received and answered. */
 export interface Traffic {
   /** Total bytes received from the database. Any byte is a sign of life. */
   readonly received: () => number

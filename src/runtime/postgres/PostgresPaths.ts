@@ -30,7 +30,7 @@ const unprivilegedUser = () => {
   return { uid: user.uid, gid: user.gid }
 }
 
-/** Whether users other than the owner may traverse every folder down to `target`. */
+/** True if users other than the owner may traverse every folder down to `target`. */
 const isReachable = (target: string): boolean => {
   if (!fs.existsSync(target)) return isReachable(path.dirname(target))
   const mayPass = (fs.statSync(target).mode & 0o001) !== 0

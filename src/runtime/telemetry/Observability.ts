@@ -27,7 +27,7 @@ const shutdownTimeout = Duration.seconds(2)
 
 const taskSpans = new Set<string>([...Object.values(TaskTraces.names), "core stop"])
 
-/** Whether a span may start a trace: requests (named by `Routes` and `RpcConnections`) and task work, but not calls between nodes. */
+/** True if a span may start a trace: requests (named by `Routes` and `RpcConnections`) and task work, but not calls between nodes. */
 const mayStartTrace = ({ kind, name }: { readonly kind: Tracer.SpanKind; readonly name: string }) =>
   kind === "server" ? /^[A-Z]+( |$)/.test(name) || name.startsWith(`${spanPrefix}.`) : taskSpans.has(name)
 

@@ -1,6 +1,6 @@
 /**
  * The test kit for clients in any language: the same service on a port, with a clock and a core that are driven over HTTP.
- * What drives them is under `/test`; everything else is the service.
+ * Their controls are under `/test`; everything else is the service.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Console, DateTime, Duration, Effect, identity, Layer, Schema } from "effect"

@@ -30,7 +30,7 @@ export interface StoppedRun {
 }
 
 /**
- * How the core responds to a new run: `accepts` takes it and reports `processing`, `silent` takes it and reports nothing,
+ * The core's response to a new run: `accepts` takes it and reports `processing`, `silent` takes it and reports nothing,
  * `down` responds with 503, `busy` has no room, and a number is a status with which it refuses the run.
  */
 export type Behaviour = "accepts" | "silent" | "down" | "busy" | number

@@ -46,7 +46,7 @@ export interface TestServiceOptions {
   readonly coreRuns?: number
   /** The same for the runs of one assistant. Default: no limit. */
   readonly coreRunsPerAssistant?: number
-  /** How long ended tasks are kept. Default: 30 days. */
+  /** Time for which ended tasks are kept. Default: 30 days. */
   readonly retention?: Duration.Input
   /** Base URL of a server that passes its requests to `fetch`, if there is one. */
   readonly listensAt?: string

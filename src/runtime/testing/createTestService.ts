@@ -12,7 +12,7 @@ const defaultStart = "2026-01-01T00:00:00Z"
 export interface PlainTestServiceOptions extends TestServiceOptions {
   /** The start of the clock. Default: 2026-01-01T00:00:00Z. */
   readonly startAt?: string | Date
-  /** Whether the service's log is printed. Default: false. */
+  /** Prints the service's log. Default: false. */
   readonly log?: boolean
 }
 

@@ -46,7 +46,7 @@ const canonical = (name: string) => name.toLowerCase().replace(/\.$/, "")
 const isName = (entry: string) => /^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/.test(entry) && !/^[\d.]+$/.test(entry)
 
 export interface AddressGuard {
-  /** Whether the operator listed this host. Such a host may resolve to any address. */
+  /** True if the operator listed this host. Such a host may resolve to any address. */
   readonly isListed: (name: string) => boolean
   readonly allows: (address: string) => boolean
 }

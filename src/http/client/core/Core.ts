@@ -125,6 +125,7 @@ const parse = (text: string): unknown => {
 /** The fields that a run cannot go without, with what is wrong. */
 const problemsOf = (body: unknown): Record<string, ReadonlyArray<string>> => {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return { body: ["Must be a JSON object"] }
+  // An object: checked above.
   const fields = body as Record<string, unknown>
   const problems: Record<string, ReadonlyArray<string>> = {}
   for (const name of ["task_id", "run_id", "events_url"]) {
@@ -264,6 +265,7 @@ export const createCore = (options: CoreOptions): Core => {
     const errors = problemsOf(body)
     const [problem] = Object.entries(errors)
     if (problem !== undefined) return json(422, { message: `${problem[0]}: ${problem[1][0]}`, errors })
+    // It has the fields without which there is no run; the service sends the others.
     const started = body as StartRun
     if (!entries.has(started.run_id) && !ended.has(started.run_id)) {
       const busy = isDraining ? "draining" : entries.size >= runs ? "full" : undefined

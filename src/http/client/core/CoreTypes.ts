@@ -37,7 +37,7 @@ export interface Run {
   readonly deadline: Date
   /** Aborted by a stop, by the deadline, and when the process gives the run up. Its reason is a `RunStopped`. */
   readonly signal: AbortSignal
-  /** Whether the run goes on after tool calls. */
+  /** True if the run goes on after tool calls. */
   readonly resumed: boolean
   /** The answers to the calls of the interrupt; empty unless resumed. */
   readonly results: ReadonlyArray<ToolResult>

@@ -75,7 +75,7 @@ interface EventsOptions {
 
 export class Events {
   readonly #options: EventsOptions
-  /** Whether the last attempt failed: an outage is logged once. */
+  /** True if the last attempt failed: an outage is logged once. */
   #isFailing = false
   /** The service that has live text, which takes the events of several runs in one request. */
   #liveUrl: string | undefined
@@ -86,7 +86,7 @@ export class Events {
     this.#options = options
   }
 
-  /** Whether events of several runs go to this URL in one request. */
+  /** True if events of several runs go to this URL in one request. */
   isGathering(eventsUrl: string): boolean {
     return eventsUrl === this.#liveUrl
   }

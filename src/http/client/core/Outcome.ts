@@ -1,4 +1,4 @@
-/** How a run ends: its turn, an interrupt, or a failure, as events of the core's protocol. */
+/** The end of a run: its turn, an interrupt, or a failure, as events of the core's protocol. */
 import { outputText, type Turn } from "../../../domain/Turn.ts"
 import { randomId } from "../promise/Transport.ts"
 
@@ -15,7 +15,7 @@ export interface UsageReport {
   readonly model?: string | undefined
   readonly input_tokens?: number | undefined
   readonly output_tokens?: number | undefined
-  /** By default the sum of input and output. */
+  /** The sum of input and output by default. */
   readonly total_tokens?: number | undefined
   /** Part of the input. */
   readonly cached_input_tokens?: number | undefined
@@ -71,7 +71,7 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
 
 const isItem = (value: unknown) => isObject(value) && typeof value["type"] === "string"
 
-/** Whether a result has the form of a turn: an output of typed items. */
+/** True if a result has the form of a turn: an output of typed items. */
 const isTurn = (value: unknown): value is Turn =>
   isObject(value) && Array.isArray(value["output"]) && value["output"].every(isItem)
 
@@ -169,6 +169,7 @@ export const toWireState = (state: unknown, usage: UsageMeter): unknown =>
 
 export const fromWireState = (wire: unknown): { readonly state: unknown; readonly usage: UsageMeter } => {
   if (!isObject(wire) || !isObject(wire[usageKey])) return { state: wire ?? null, usage: new UsageMeter() }
+  // Only `toWireState` writes this key.
   const { counts, model } = wire[usageKey] as { counts: Counts; model?: string }
   return { state: wire["state"] ?? null, usage: new UsageMeter({ counts: { ...noCounts, ...counts }, model }) }
 }
@@ -184,6 +185,7 @@ export const toTurn = (result: unknown): Turn => {
  * A turn as it is stored, with what was used. A later task continues the conversation with its messages, so those that the author did
  * not give are `messages`, the conversation before it, and its text.
  */
+// The fields that a turn of an author may lack are added here.
 export const toWholeTurn = (turn: Turn, messages: ReadonlyArray<object>, usage: UsageMeter) =>
   ({
     ...turn,

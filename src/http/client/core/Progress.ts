@@ -46,7 +46,7 @@ export class Progress {
   #unsent = ""
   /** The index of the next append. */
   #index = 0
-  /** Whether the service has live text; undefined until it has answered an append. */
+  /** True if the service has live text; undefined until it has answered an append. */
   #isLive: boolean | undefined
   #needsTurn = false
   #hasNewTurn = false

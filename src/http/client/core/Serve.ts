@@ -8,7 +8,7 @@ export interface ServeOptions extends CoreOptions {
   readonly port?: number | undefined
   /** Default: the environment's `HOST`, or 127.0.0.1. In a container 0.0.0.0. */
   readonly host?: string | undefined
-  /** Whether SIGTERM and SIGINT drain the core and end the process. Default: true. */
+  /** SIGTERM and SIGINT drain the core and end the process. Default: true. */
   readonly handleSignals?: boolean | undefined
 }
 
@@ -52,6 +52,7 @@ interface NodeProcess {
 /** Modules of Node by names that no bundler resolves. */
 const load = (name: string): Promise<unknown> => import(/* @vite-ignore */ /* webpackIgnore: true */ `node:${name}`)
 
+// Absent in browsers and Deno.
 const nodeProcess = () => (globalThis as { process?: NodeProcess }).process
 
 const toStream = (request: NodeRequest) => {
@@ -92,6 +93,7 @@ const withTokens = (options: ServeOptions) => {
 /** A worker of `node:cluster` shares its URL with others. */
 const isOneOfSeveral = async (): Promise<boolean> => {
   try {
+    // Node's module, which has no types in a browser.
     const { default: cluster } = await load("cluster") as { default?: { isWorker?: boolean } }
     return cluster?.isWorker === true
   } catch {
@@ -112,6 +114,7 @@ export const serveCore = async (given: ServeOptions): Promise<ServedCore> => {
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new TypeError("PORT must be a port number")
   const isDeclared = options.silenceSeconds !== undefined || options.replicated === true || !await isOneOfSeveral()
   const core = createCore(isDeclared ? options : { ...options, silenceSeconds: null })
+  // The part of Node's module that is used.
   const { createServer } = await load("http") as NodeHttp
 
   const server = createServer({ requestTimeout: 60_000, headersTimeout: 15_000 }, (request, response) => {

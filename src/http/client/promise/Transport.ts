@@ -60,7 +60,7 @@ export interface Call extends CallOptions {
   readonly isStream?: boolean | undefined
 }
 
-/** Whether the same request may succeed later. A search that took too long takes as long again. */
+/** True if the same request may succeed later. A search that took too long takes as long again. */
 export const isTransient = (error: unknown): boolean =>
   error instanceof ConnectionError ||
   (error instanceof ApiError && (error.status === 408 || error.status === 429 || error.status >= 500)
@@ -258,6 +258,7 @@ export class Transport {
         const delay = attempt < maxRetries ? delayAfter(error, attempt) : undefined
         if (delay === undefined) throw error
         const report = this.#options.onRetry ?? warn
+        // Others have no delay.
         report({ error: error as TaskServiceError, number: attempt + 1, delay })
         await sleep(delay, call.signal)
       }

@@ -66,7 +66,7 @@ export interface ClientTool {
   readonly description?: string | null | undefined
   /** JSON Schema of its arguments. */
   readonly parameters?: object | null | undefined
-  /** Whether arguments must match `parameters` exactly. */
+  /** True if arguments must match `parameters` exactly. */
   readonly strict?: boolean | null | undefined
   /** JSON Schema of its output, for forms. */
   readonly output_schema?: object | undefined
@@ -224,7 +224,7 @@ export interface PreviewSchedule {
   readonly cron: string
   /** An IANA time zone such as `Europe/Berlin`; `UTC` by default. */
   readonly timezone?: string | null | undefined
-  /** How many moments; 5 by default. */
+  /** Number of moments; 5 by default. */
   readonly count?: number | null | undefined
   /** The moments after this one; now by default. */
   readonly after?: string | null | undefined
@@ -256,7 +256,7 @@ export interface ToolCall {
 export interface WaitingOn {
   /** The party that has to act; `queue` while the core has no room for the run. */
   readonly party: "core" | "client" | "queue"
-  /** What the party has to provide. */
+  /** The act that the party has to provide. */
   readonly for: "acceptance" | "result" | "tool_results" | "room"
   /**
    * With `queue` the place in the queue, 1 for the next run. An estimate; 1000 means at least so many. Otherwise null.
@@ -286,7 +286,7 @@ export interface AskedTask {
   readonly llm_model_id: number | null
   /** The image generator configuration. */
   readonly image_generator_id: number | null
-  /** What a client of another protocol asked of the model; null without it. */
+  /** Options of the model by a client of another protocol; null without them. */
   readonly options: JsonObject | null
   /** The limit in seconds. */
   readonly max_execution_time: number
@@ -298,7 +298,7 @@ export interface AskedTask {
   readonly metadata: Metadata
 }
 
-/** Who or what ended a task. */
+/** The party or clock that ended a task. */
 export interface TaskEndedBy {
   /**
    * The `user`, an `operator`, a call of another service (`rpc`), the `core`, or what passed: `time_limit`,
@@ -316,7 +316,7 @@ export interface TaskSchedule {
   readonly scheduled_for: string
 }
 
-/** What a task consumed, as the core reported it. */
+/** Consumption of a task, as the core reported it. */
 export interface TaskUsage {
   /** Tokens that models read, cached ones included. */
   readonly input_tokens: number
@@ -334,7 +334,7 @@ export interface TaskUsage {
   readonly cost: string | null
   /** `none`: the core reported no usage. */
   readonly source: "reported" | "none"
-  /** Whether the task has ended. */
+  /** True when the task has ended. */
   readonly is_final: boolean
 }
 
@@ -359,7 +359,7 @@ export interface Task {
   readonly metadata?: Metadata
   /** Present only with `?include=request`: the request. Null when it is not kept. */
   readonly request?: AskedTask | null
-  /** Present only with `?include=ended_by`: who or what ended the task; null while it has not ended. */
+  /** Present only with `?include=ended_by`: the party or clock that ended the task; null while it has not ended. */
   readonly ended_by?: TaskEndedBy | null
   /** Present only with `?include=schedule`: the schedule that made the task, and its moment; null without one. */
   readonly schedule?: TaskSchedule | null
@@ -467,7 +467,7 @@ export interface DeliveryAttempt {
   readonly response_status: number | null
   /** Class of the failure; null after a success. */
   readonly error: "address_refused" | "name_not_resolved" | "connection_failed" | "tls_failed" | "timed_out" | "broken_answer" | "redirected" | "not_2xx" | "lost" | "not_sent" | null
-  /** What helps, where the status says it: a receiver that answers 413 has to take larger bodies; otherwise null. */
+  /** A remedy, where the status names one: a receiver that answers 413 has to take larger bodies; otherwise null. */
   readonly hint: string | null
 }
 
@@ -510,7 +510,7 @@ export type ScheduleState = "active" | "paused" | "ended"
 
 /** Why a schedule is paused. */
 export interface PausedReason {
-  /** What paused it. */
+  /** The cause of the pause. */
   readonly type: "manual" | "failures" | "token" | "revoked"
   /** The reason in words. */
   readonly message: string
@@ -540,7 +540,7 @@ export interface Schedule {
   readonly ends_at: string | null
   /** Seconds by which a moment is later at most. */
   readonly spread: number
-  /** What happens while the task before is active. */
+  /** The treatment of a moment at which the task before is active. */
   readonly overlap: "skip" | "queue" | "allow"
   /** Seconds in which a missed moment is made up for. */
   readonly catchup_window: number
@@ -660,7 +660,7 @@ export interface Usage {
   /** By period, the largest groups first; without empty ones. */
   readonly data: ReadonlyArray<UsageBucket>
   readonly totals: UsageTotals
-  /** What was asked. */
+  /** The query that was answered. */
   readonly meta: {
     readonly from: string
     readonly to: string

@@ -1,6 +1,7 @@
 /** Failures of the internal interface, distinguished by `_tag`. Those about a task are in `domain/TaskErrors`. */
 import { Schema } from "effect"
-import { RpcMiddleware } from "effect/rpc"
+import { Rpc, RpcMiddleware } from "effect/rpc"
+import { JsonValue } from "../../../domain/json/OpaqueJson.ts"
 
 /** The bearer token is not one of `INTERNAL_TOKENS`, or for `Core` not one of `CORE_EVENT_TOKENS`. */
 export class RpcUnauthorized extends Schema.TaggedError<RpcUnauthorized>()("Unauthorized", {
@@ -18,6 +19,17 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
 
 /** The failures of every call that has a body and needs the store. */
 export const refusals = Schema.Union([InvalidRequest, Unavailable])
+
+/** A call whose result is REST's JSON. */
+export const jsonCall = <
+  const Tag extends string,
+  Payload extends Schema.Struct.Fields,
+  const Failures extends ReadonlyArray<Schema.Top>
+>(
+  tag: Tag,
+  payload: Payload,
+  failures: Failures
+) => Rpc.make(tag, { payload, success: JsonValue, error: Schema.Union(failures) })
 
 /** A fault of the service. Details are only in its log. */
 export class InternalFailure extends Schema.TaggedError<InternalFailure>()("InternalFailure", {

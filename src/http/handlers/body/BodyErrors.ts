@@ -28,7 +28,7 @@ export class FieldErrors {
     return this.#count === 0
   }
 
-  /** Whether further messages are dropped. */
+  /** True if further messages are dropped. */
   get isFull() {
     return this.#count >= maxMessages
   }

@@ -130,7 +130,7 @@ const open = Effect.fnUntraced(function*(
   const buffer = new BodyBuffer(scannedBytes(kind))
   let hasEnded = false
   let nextYield = bytesPerTurn
-  /** Whether the rest of the body does not matter. */
+  /** True if the rest of the body does not matter. */
   const isWhole = () => hasEnded || buffer.isTooLong || scanner.problem !== undefined
 
   const take = (chunk: Uint8Array): Effect.Effect<unknown> => {

@@ -41,7 +41,7 @@ const checkTexts = (body: object, errors: FieldErrors): void => {
   check(body)
 }
 
-/** What was found in a whole document, or why it is refused. */
+/** The fields of a whole document, or the reason why it is refused. */
 const foundIn = ({ deepest, problem, root }: Scanner): Effect.Effect<Found, ValidationFailed> => {
   if (problem !== undefined) return Effect.fail(notJson(problem))
   if (deepest > Limits.jsonDepth) return Effect.fail(tooDeep)

@@ -10,7 +10,7 @@ import { invalid, RequestTimeout, type ValidationFailed } from "../../contract/E
 
 export const smallBytes = 64 * 1024
 
-/** Whether a body of `announced` bytes is read here. The general way also answers `Expect: 100-continue`, and bounds chunked bodies. */
+/** True if a body of `announced` bytes is read here. The general way also answers `Expect: 100-continue`, and bounds chunked bodies. */
 export const isSmall = ({ headers }: HttpServerRequest.HttpServerRequest, announced: number): boolean =>
   announced <= smallBytes && headers["content-length"] !== undefined && headers["expect"] === undefined
 

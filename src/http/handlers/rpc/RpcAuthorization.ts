@@ -8,9 +8,9 @@ import { InternalFailure, RpcAuthorization } from "../../contract/rpc/RpcErrors.
 import * as Defects from "../../Defects.ts"
 import { bearerOf, indexIn, isOneOf, makeRefuse, type ServiceTokens } from "../Authorization.ts"
 
-/** What the token of a request grants. */
+/** The calls that the token of a request grants. */
 export interface Grants {
-  /** Whether it grants a call, given by its tag. */
+  /** Takes the tag of a call. */
   readonly has: (tag: string) => boolean
   /** The name of an internal token. */
   readonly name: string

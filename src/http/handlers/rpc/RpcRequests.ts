@@ -4,11 +4,13 @@ import { Digest } from "effect/crypto"
 import { Headers } from "effect/http"
 import { type Caller, isName, type Principal } from "../../../domain/Principal.ts"
 import { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
-import type { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
-import type { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
+import { CreateRefused } from "../../../domain/TaskErrors.ts"
+import { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
+import { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
 import * as Errors from "../../contract/Errors.ts"
 import { InvalidRequest, Unavailable } from "../../contract/rpc/RpcErrors.ts"
 import { type BodyKind, bytesOf, decodeBytes } from "../body/JsonBody.ts"
+import type { Call } from "../Call.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
 import type { Query } from "../Query.ts"
@@ -18,7 +20,7 @@ const callerHeader = "x-caller"
 /** Headers that tell a handler whose token a call has. */
 export const headersOf = (caller: string) => Headers.fromRecordUnsafe({ [callerHeader]: caller })
 
-/** Who changes a task or revokes a token by a call. */
+/** The actor that changes a task or revokes a token by a call. */
 export const actorOf = (headers: Headers.Headers) => `rpc:${headers[callerHeader] ?? ""}`
 
 export const asInvalidRequest = ({ errors, message }: Errors.ValidationFailed) =>
@@ -39,29 +41,23 @@ export const queryOf = (given: object): Query =>
     })
   )
 
-const isOther = <E>(error: E): error is Exclude<E, StoreUnavailable> => !(error instanceof StoreUnavailable)
+/** The failures of calls, in place of those that operations by REST and by RPC share. */
+type Failure<E> = E extends StoreUnavailable | Errors.ServiceUnavailable ? Unavailable
+  : E extends CreateRefused | Errors.ValidationFailed ? InvalidRequest
+  : E
 
-const unavailable = new Unavailable({ message: new StoreUnavailable({ cause: undefined }).message })
-
-/** Refuses a call that needs the store during its outage. */
-export const refuseOutage = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.mapError(effect, (error) => isOther(error) ? error : unavailable)
-
-/** A limit refuses a create. */
-export const refusedCreates = {
-  CreateRefused: ({ message }: { readonly message: string }) => Effect.fail(invalid("body", message))
+const failureOf = (error: unknown) => {
+  if (error instanceof StoreUnavailable || error instanceof Errors.ServiceUnavailable) {
+    return new Unavailable({ message: error.message })
+  }
+  if (error instanceof CreateRefused) return invalid("body", error.message)
+  return error instanceof Errors.ValidationFailed ? asInvalidRequest(error) : error
 }
 
-/** Returns a function that returns the same key as REST for the same header, path and body. */
-export const makeKeyOf = Effect.map(
-  Digest.Digest,
-  (digest) =>
-    Effect.fnUntraced(function*(key: string | undefined, path: string, body: Uint8Array) {
-      if (key === undefined) return undefined
-      const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, body)
-      return yield* Effect.mapError(IdempotencyKey.keyOf(key, fingerprint), asInvalidRequest)
-    })
-)
+/** Answers a call by an operation that REST has too. */
+export const answer = <A, E, R>(operation: Effect.Effect<A, E, R>): Effect.Effect<A, Failure<E>, R> =>
+  // `Failure` says which class of failure becomes which.
+  Effect.mapError(operation, (error) => failureOf(error) as Failure<E>)
 
 export const tokensUnknown = new Unavailable({ message: "Tokens cannot be checked at the moment. Try again soon." })
 
@@ -71,16 +67,14 @@ const principalOf = (sub: string): Principal => ({ sub, tokenId: "internal", iss
 /** The principal for reads. The name is not checked: a name that no token can have owns no tasks. */
 export const reader = (sub: string): Principal => principalOf(sub)
 
-export const principal = (sub: string) =>
+export const principal = (sub: string): Effect.Effect<Principal, InvalidRequest> =>
   isName(sub) ? Effect.succeed(principalOf(sub)) : Effect.fail(invalid("sub", "Expected a user's name"))
 
 /** The user with the token that the core receives; a token of another user is refused. */
-export const caller = Effect.fnUntraced(function*(
-  { revocations, verifier }: {
-    readonly verifier: TokenVerifier["Service"]
-    readonly revocations: TokenRevocations["Service"]
-  },
-  { sub, user_token }: { readonly sub: string; readonly user_token?: string }
+const callerOf = Effect.fnUntraced(function*(
+  verifier: TokenVerifier["Service"],
+  revocations: TokenRevocations["Service"],
+  { sub, user_token }: Payload
 ): Effect.fn.Return<Caller, InvalidRequest | Unavailable> {
   const user = yield* principal(sub)
   if (user_token === undefined) return { principal: user, token: Redacted.make(""), expiresAt: 0 }
@@ -93,4 +87,43 @@ export const caller = Effect.fnUntraced(function*(
     )
   )
   return verified.principal.sub === sub ? verified : yield* invalid("user_token", "The token is of another user")
+})
+
+export interface Payload {
+  readonly sub: string
+  readonly user_token?: string
+  readonly idempotency_key?: string
+  readonly body?: unknown
+}
+
+const noBody = Errors.invalid("body", "The body is not valid JSON: it is empty")
+
+/** Returns a function that makes the call of a payload. `path` is that of REST's operation, so that a key is the same there and here. */
+export const makeCall = Effect.gen(function*() {
+  const digest = yield* Digest.Digest
+  const verifier = yield* TokenVerifier
+  const revocations = yield* TokenRevocations
+
+  const keyOf = Effect.fnUntraced(function*(key: string | undefined, path: string, body: Uint8Array) {
+    if (key === undefined) return undefined
+    const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, body)
+    return yield* IdempotencyKey.keyOf(key, fingerprint)
+  })
+
+  return (path: string, payload: Payload, headers?: Headers.Headers): Call<InvalidRequest | Unavailable, never> => ({
+    principal: Effect.succeed(reader(payload.sub)),
+    caller: Effect.suspend(() => callerOf(verifier, revocations, payload)),
+    isInternal: true,
+    ...(headers === undefined ? {} : { actor: actorOf(headers) }),
+    receive: (kind) => {
+      const bytes = payload.body === undefined ? new Uint8Array() : bytesOf(payload.body)
+      return Effect.mapError(
+        Effect.all({
+          body: payload.body === undefined ? kind.whenEmpty ?? Effect.fail(noBody) : decodeBytes(kind, bytes),
+          key: keyOf(payload.idempotency_key, path, bytes)
+        }),
+        asInvalidRequest
+      )
+    }
+  })
 })

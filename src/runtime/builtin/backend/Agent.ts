@@ -205,6 +205,7 @@ const callModel = Effect.fnUntraced(
     let text = ""
     let reason = "unknown"
     const calls: Array<ToolCall> = []
+    // `Parts` is the stream of a toolkit of any tools.
     const parts = model.streamText({
       prompt: yield* Conversation.toPrompt(instructions, turn.messages, loadImage),
       toolkit,

@@ -23,7 +23,7 @@ export interface BackendOptions {
   readonly reader: FileReader
   readonly chats: Chats
   readonly assistants: Effect.Effect<Assistants.Assistants>
-  /** Whether the demo assistants are available. */
+  /** True if the demo assistants are available. */
   readonly hasDemo: boolean
   readonly transcription: OpenAiModel.Endpoint | undefined
 }

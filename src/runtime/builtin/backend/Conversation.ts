@@ -49,7 +49,6 @@ export const start = ({ input, turns }: CreateTurn): ReadonlyArray<Message> => [
   { role: "user", content: input }
 ]
 
-/** The message with the result of a tool call. */
 export const answerTo = (tool_call_id: string, content: Schema.Json, isError: boolean | null = false): Message => ({
   role: "tool",
   tool_call_id,

@@ -68,7 +68,7 @@ const isPossible = (url: string) => {
   }
 }
 
-/** Whether the path is a symbolic link, a folder or an unreadable file, all of which are answered with 404. */
+/** True if the path is a symbolic link, a folder or an unreadable file, all of which are answered with 404. */
 const isNoFile = (error: unknown) =>
   Predicate.hasProperty(error, "cause") && error.cause instanceof PlatformError.PlatformError
   && ["BadResource", "PermissionDenied"].includes(error.cause.reason._tag)

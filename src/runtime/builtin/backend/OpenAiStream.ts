@@ -15,13 +15,12 @@ export const maxSilence = Duration.minutes(5)
 
 /** The model's client waits this long for more text, because each time that text is passed on costs more than to read it. */
 export const pieceInterval = Duration.millis(40)
-/** How often the whole turn is reported, which is what is stored. */
+/** Interval of reports of the whole turn, which is stored. */
 export const textInterval = Duration.seconds(1)
 
 /** Maximum bytes of one streamed response, with its framing. */
 const maxAnswerBytes = 128 * 1024 * 1024
 
-/** Maximum characters of one event of a stream. */
 const maxEventCharacters = 1024 * 1024
 
 /** Maximum characters and number of the tool calls of one response. */
@@ -226,7 +225,7 @@ class Assembly {
     return part.name === call.name && this.#lacksEnd(call)
   }
 
-  /** Whether the arguments of a call are incomplete JSON. */
+  /** True if the arguments of a call are incomplete JSON. */
   #lacksEnd({ arguments: text }: Call): boolean {
     this.#checkedCharacters += text.length
     if (this.#checkedCharacters > maxCheckedCharacters) return true

@@ -192,7 +192,7 @@ export const problemsOf = (schema: Json, given: Json): ReadonlyArray<string> => 
   }
 }
 
-/** Whether a value has more levels than `maxLevels`. */
+/** True if a value has more levels than `maxLevels`. */
 export const isDeeperThan = (value: unknown, maxLevels: number): boolean => {
   if (typeof value !== "object" || value === null) return false
   return maxLevels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, maxLevels - 1))

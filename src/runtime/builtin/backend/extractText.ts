@@ -49,6 +49,7 @@ const slice = (text: string, start: number, end: number) => {
   return end < text.length && /[\ud800-\udbff]$/.test(part) ? part.slice(0, -1) : part
 }
 
+// `FileReader` starts this process with it.
 const { characters, format, offset } = JSON.parse(process.argv[2] ?? "") as Extraction
 const extracted = await Promise.resolve(readFileSync(0)).then(readers[format] ?? plain).then(
   (text) => ({ text: slice(text, offset, offset + characters), total: text.length }),

@@ -124,7 +124,7 @@ const makeSend = <R extends Run>(
 /** UTF-16 units of one append, which have at most 64 KiB as UTF-8. */
 const appendLength = 21_000
 
-/** What the service has of a run's text: what is added goes as appends, and after a gap with the next turn. */
+/** The text of a run that the service has: additions go as appends, and after a gap with the next turn. */
 const makeText = () => {
   let sent = ""
   let index = 0
@@ -140,6 +140,7 @@ const makeText = () => {
     /** A turn, with the number of the appends that it has. */
     counted: (event: LineEvent): LineEvent => {
       if (event.type !== "progress" || event.turn == null) return event
+      // The backend's turn: `outputText` skips what is none.
       sent = outputText({ turn: event.turn as Turn })
       hasGap = false
       return index === 0 ? event : { ...event, next_append: index }

@@ -25,7 +25,7 @@ export interface CoreOptions {
 
 const isLoopback = ({ hostname }: URL) => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 
-/** Whether events of a run may be sent to `url`. Any other receiver would obtain the token. */
+/** True if events of a run may be sent to `url`. Any other receiver would obtain the token. */
 const isEventsUrl = (url: string, origin: string | undefined) => {
   const parsed = URL.parse(url)
   return parsed !== null && /^https?:$/.test(parsed.protocol)

@@ -64,7 +64,7 @@ const textOf = ({ input }: CreateTurn): string => input.filter(isText).map(({ te
 
 const newline = 10
 
-/** Whether a character separates words. */
+/** True if a character separates words. */
 const isBlank = (code: number) =>
   code <= 0x20 || code === 0xa0 || (code >= 0x2000 && code <= 0x200a) || code === 0x2028 || code === 0x2029
   || code === 0x3000

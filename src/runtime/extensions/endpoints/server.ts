@@ -5,7 +5,6 @@ import { EndpointsApi, EndpointsGroup, errorCodes } from "../../../http/endpoint
 import { base } from "../../../http/endpoints/EndpointSchemas.ts"
 import * as Handlers from "../../../http/endpoints/EndpointsHandlers.ts"
 import { EndpointsRpc } from "../../../http/endpoints/EndpointsRpc.ts"
-import * as RpcHandlers from "../../../http/endpoints/EndpointsRpcHandlers.ts"
 import { EndpointOutbox } from "../../../services/endpoints/EndpointOutbox.ts"
 import { Endpoints } from "../../../services/endpoints/Endpoints.ts"
 import * as EndpointsSql from "../../../services/endpoints/EndpointsSql.ts"
@@ -36,7 +35,7 @@ const load = (values: Values<typeof settings>) => {
     layer: Layer.empty,
     forOperators: HttpApiBuilder.layer(EndpointsApi).pipe(Layer.provide(Handlers.layer), Layer.provide(services)),
     // The server finds the handlers in its context by the tags of the calls.
-    rpc: Layer.provide(RpcHandlers.layer, services)
+    rpc: Layer.provide(Handlers.layerRpc, services)
   }
 }
 
@@ -50,6 +49,7 @@ export const extension: Extension = {
     sameOrigin: [base],
     documented: { group: EndpointsGroup },
     screens: "endpoints",
+    auditActions: Handlers.actions.map((name) => `endpoint_${name}`),
     rpc: EndpointsRpc
   },
   tables: EndpointTables.tables,

@@ -1,4 +1,4 @@
-/** What the façades share: their settings, and the store of legs. A façade is an extension of its own. */
+/** The settings and the store of legs that façades share. A façade is an extension of its own. */
 import { Layer } from "effect"
 import { settings } from "../../../http/facades/Settings.ts"
 import * as FacadeLegsSql from "../../../services/facades/FacadeLegsSql.ts"

@@ -35,7 +35,7 @@ const showBulk = (bulk: Bulk, { age, fields }: Output) =>
   ].join("\n")
 
 const action = Argument.Literals("action", ["cancel", "rerun", "redeliver", "delete"]).pipe(
-  Argument.withDescription("What to do with all that match")
+  Argument.withDescription("The change of all that match")
 )
 const reason = Flag.withAlias(optionalText("reason", "Why, for the audit; canceled tasks have it as their error"), "r")
 const wait = boolean("wait", "Wait until it has ended")

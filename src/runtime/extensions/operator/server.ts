@@ -85,19 +85,22 @@ export const settings = {
   })
 }
 
+const readersOf = ({ readTokenNames, readTokens }: Values<typeof settings>) =>
+  named(readTokens, tokenNames(readTokenNames, readTokens.length))
+
 /** The tokens and sessions of operators. */
-const layerTokens = ({ readTokenNames, readTokens, secureCookie, session }: Values<typeof settings>) =>
+const layerTokens = (values: Values<typeof settings>) =>
   Layer.unwrap(
     Effect.map(EngineSettings, ({ internalTokenNames, internalTokens, isProduction, publicUrl }) =>
       Layer.merge(
         OperatorSessions.layer({
           full: named(internalTokens, internalTokenNames),
-          read: named(readTokens, tokenNames(readTokenNames, readTokens.length)),
-          lifetime: session
+          read: readersOf(values),
+          lifetime: values.session
         }),
         Layer.succeed(
           OperatorAuthorization.HasSecureCookie,
-          secureCookie ?? (isProduction || publicUrl.startsWith("https:"))
+          values.secureCookie ?? (isProduction || publicUrl.startsWith("https:"))
         )
       ))
   )
@@ -150,8 +153,7 @@ export const extension: Extension = {
       gaugeHook: counts.ask,
       operators: Layer.provide(OperatorAuthorization.layer, [ofOperators, Audit.Audit.layer]),
       taskLink: EndedBy.link,
-      readTokens: values.readTokens,
-      readTokenNames: tokenNames(values.readTokenNames, values.readTokens.length)
+      readers: readersOf(values)
     }
   },
   routes: {
@@ -161,6 +163,7 @@ export const extension: Extension = {
     sameOrigin: ["/internal/operator"],
     documented: { group: OperatorGroup, securitySchemes, selecting: "/internal/operator/tasks" },
     operators: true,
+    auditActions: Audit.actions,
     taskField: {
       name: "ended_by",
       includes:

@@ -8,7 +8,6 @@ import { errorCodes, SchedulesApi, SchedulesGroup } from "../../../http/schedule
 import { TaskScheduleView } from "../../../http/schedules/ScheduleSchemas.ts"
 import * as Handlers from "../../../http/schedules/SchedulesHandlers.ts"
 import { SchedulesRpc } from "../../../http/schedules/SchedulesRpc.ts"
-import * as RpcHandlers from "../../../http/schedules/SchedulesRpcHandlers.ts"
 import { Firing } from "../../../services/schedules/Firing.ts"
 import { RunTokens } from "../../../services/schedules/RunTokens.ts"
 import * as ScheduleLink from "../../../services/schedules/ScheduleLink.ts"
@@ -44,7 +43,7 @@ const load = (values: Values<typeof FreshTokens.settings>) => {
     ),
     taskLink: Effect.provide(ScheduleLink.make, SchedulesSql.layer),
     // The server finds the handlers in its context by the tags of the calls.
-    rpc: Layer.provide(RpcHandlers.layer, services)
+    rpc: Layer.provide(Handlers.layerRpc, services)
   }
 }
 

@@ -6,7 +6,6 @@ import { OperatorUsageApi, OperatorUsageGroup } from "../../../http/usage/Operat
 import { UsageApi, UsageGroup } from "../../../http/usage/UsageApi.ts"
 import * as Handlers from "../../../http/usage/UsageHandlers.ts"
 import { UsageRpc } from "../../../http/usage/UsageRpc.ts"
-import * as UsageRpcHandlers from "../../../http/usage/UsageRpcHandlers.ts"
 import { TaskUsageView } from "../../../http/usage/UsageSchemas.ts"
 import { duration, optional, parsed, type Values } from "../../../services/settings/Setting.ts"
 import { CurrentPrices, Prices } from "../../../services/usage/Prices.ts"
@@ -54,7 +53,7 @@ const load = ({ prices, retention }: Values<typeof settings>) => {
     ),
     taskLink: Effect.provide(UsageLink.make, UsageSql.layer),
     // The server finds the handlers in its context by the tags of the calls.
-    rpc: Layer.provide(UsageRpcHandlers.layer, layerReads)
+    rpc: Layer.provide(Handlers.layerRpc, layerReads)
   }
 }
 
@@ -66,6 +65,7 @@ export const extension: Extension = {
     publicGroup: UsageGroup,
     documented: { group: OperatorUsageGroup },
     screens: "usage",
+    auditActions: ["usage_erase"],
     taskField: {
       name: "usage",
       includes: "`usage`: tokens and active seconds; null until an interrupt or the end.",

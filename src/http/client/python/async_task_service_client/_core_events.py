@@ -139,7 +139,7 @@ class Events:
         self._gathered_at = -1e9
 
     def is_gathering(self, url: str) -> bool:
-        """Whether events of several runs go to this URL in one request."""
+        """True if events of several runs go to this URL in one request."""
         return url == self._live_url
 
     def send(self, url: str, event: JsonObject, stopped: threading.Event, gathers: bool = False) -> Optional[Answer]:

@@ -1,4 +1,4 @@
-"""How a run of a core ends: its turn, an interrupt, or a failure, as events of the core's protocol."""
+"""The end of a run of a core: its turn, an interrupt, or a failure, as events of the core's protocol."""
 
 import json
 import secrets
@@ -45,7 +45,7 @@ class Interrupt:
 
 
 def _is_turn(value: Any) -> bool:
-    """Whether a result has the form of a turn: an output of typed items."""
+    """True if a result has the form of a turn: an output of typed items."""
     output = value.get("output") if isinstance(value, Mapping) else None
     items = output if isinstance(output, list) else [None]
     return all(isinstance(item, Mapping) and isinstance(item.get("type"), str) for item in items)

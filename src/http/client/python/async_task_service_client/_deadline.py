@@ -1,4 +1,4 @@
-"""How long a call that waits goes on: until its deadline, and through outages of the service."""
+"""The time for which a call that waits goes on: until its deadline, and through outages of the service."""
 
 import math
 import random
@@ -12,7 +12,7 @@ _max_outage = 300
 
 
 def is_transient(error: TaskServiceError) -> bool:
-    """Whether the same request may succeed later. A search that took too long takes as long again."""
+    """True if the same request may succeed later. A search that took too long takes as long again."""
     if isinstance(error, ApiError):
         return (error.status in (408, 429) or error.status >= 500) and error.code != "search_too_long"
     return isinstance(error, ConnectionError)

@@ -260,7 +260,7 @@ class Core:
         return self._runs
 
     def authorizes(self, authorization: str) -> bool:
-        """Whether a header has one of the tokens, in a time that does not depend on how much of it is right."""
+        """True if a header has one of the tokens, in a time that does not depend on how much of it is right."""
         scheme, _, token = authorization.partition(" ")
         given = hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
         matches = [hmac.compare_digest(given, digest) for digest in self._digests]
@@ -425,7 +425,7 @@ class Core:
             event = {"type": "completed", "turn": written}
         else:
             event = {"type": "completed", "turn": whole_turn_of(to_turn("" if result is None else result))}
-        json.dumps(event, allow_nan=False)  # What is no JSON is an error of the function.
+        json.dumps(event, allow_nan=False)  # A value that is no JSON is an error of the function.
         return event
 
     def _call(self, run: Run) -> Any:

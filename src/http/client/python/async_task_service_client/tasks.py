@@ -39,7 +39,7 @@ OnText = Callable[[str, Optional[str]], object]
 
 
 def is_terminal(task: Mapping[str, Any]) -> bool:
-    """Whether the status of a task or of an event is final."""
+    """True if the status of a task or of an event is final."""
     return task["status"] in ("completed", "failed", "canceled")
 
 

@@ -255,7 +255,7 @@ class ClientTool(_ClientTool, total=False):
     parameters: Optional[JsonObject]
     """JSON Schema of its arguments."""
     strict: Optional[bool]
-    """Whether arguments must match `parameters` exactly."""
+    """True if arguments must match `parameters` exactly."""
     output_schema: JsonObject
     """JSON Schema of its output, for forms."""
 
@@ -435,7 +435,7 @@ class PreviewSchedule(_PreviewSchedule, total=False):
     timezone: Optional[str]
     """An IANA time zone such as `Europe/Berlin`; `UTC` by default."""
     count: Optional[int]
-    """How many moments; 5 by default."""
+    """Number of moments; 5 by default."""
     after: Optional[str]
     """The moments after this one; now by default."""
 
@@ -504,7 +504,7 @@ class AskedTask(TypedDict):
     image_generator_id: Optional[int]
     """The image generator configuration."""
     options: Optional[JsonObject]
-    """What a client of another protocol asked of the model; None without it."""
+    """Options of the model by a client of another protocol; None without them."""
     max_execution_time: int
     """The limit in seconds."""
     priority: int
@@ -516,7 +516,7 @@ class AskedTask(TypedDict):
 
 
 class TaskEndedBy(TypedDict):
-    """Who or what ended a task."""
+    """The party or clock that ended a task."""
 
     by: str
     """
@@ -536,7 +536,7 @@ class TaskSchedule(TypedDict):
 
 
 class TaskUsage(TypedDict):
-    """What a task consumed, as the core reported it."""
+    """Consumption of a task, as the core reported it."""
 
     input_tokens: int
     """Tokens that models read, cached ones included."""
@@ -555,7 +555,7 @@ class TaskUsage(TypedDict):
     source: Literal["reported", "none"]
     """`none`: the core reported no usage."""
     is_final: bool
-    """Whether the task has ended."""
+    """True when the task has ended."""
 
 
 class _Task(TypedDict):
@@ -584,7 +584,7 @@ class Task(_Task, total=False):
     request: Optional[AskedTask]
     """Present only with `?include=request`: the request. None when it is not kept."""
     ended_by: Optional[TaskEndedBy]
-    """Present only with `?include=ended_by`: who or what ended the task; None while it has not ended."""
+    """Present only with `?include=ended_by`: the party or clock that ended the task; None while it has not ended."""
     schedule: Optional[TaskSchedule]
     """Present only with `?include=schedule`: the schedule that made the task, and its moment; None without one."""
     usage: Optional[TaskUsage]
@@ -707,7 +707,7 @@ class DeliveryAttempt(TypedDict):
     error: Optional[Literal["address_refused", "name_not_resolved", "connection_failed", "tls_failed", "timed_out", "broken_answer", "redirected", "not_2xx", "lost", "not_sent"]]
     """Class of the failure; None after a success."""
     hint: Optional[str]
-    """What helps, where the status says it: a receiver that answers 413 has to take larger bodies; otherwise None."""
+    """A remedy, where the status names one: a receiver that answers 413 has to take larger bodies; otherwise None."""
 
 
 class Delivery(TypedDict):
@@ -734,7 +734,7 @@ class PausedReason(TypedDict):
     """Why a schedule is paused."""
 
     type: Literal["manual", "failures", "token", "revoked"]
-    """What paused it."""
+    """The cause of the pause."""
     message: str
     """The reason in words."""
 
@@ -763,7 +763,7 @@ class _Schedule(TypedDict):
     spread: int
     """Seconds by which a moment is later at most."""
     overlap: Literal["skip", "queue", "allow"]
-    """What happens while the task before is active."""
+    """The treatment of a moment at which the task before is active."""
     catchup_window: int
     """Seconds in which a missed moment is made up for."""
     pause_after_failures: Optional[int]
@@ -897,7 +897,7 @@ UsageMeta = TypedDict(
         "complete_until": Timestamp,
     },
 )
-"""What was asked."""
+"""The query that was answered."""
 
 
 class Usage(TypedDict):
@@ -907,7 +907,7 @@ class Usage(TypedDict):
     """By period, the largest groups first; without empty ones."""
     totals: UsageTotals
     meta: UsageMeta
-    """What was asked."""
+    """The query that was answered."""
 
 
 ListTasksInclude = Literal["metadata", "excerpt", "waiting_on", "assistant"]

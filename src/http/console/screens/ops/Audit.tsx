@@ -1,11 +1,11 @@
 /** The audit: actions of operators, and cancels and revocations by calls of other services. */
-import { auditActions } from "../../auditActions.ts"
 import { shortId } from "../../components/Basics.tsx"
 import { Select, TextFilter } from "../../components/Filters.tsx"
 import { ClearFilters, OlderPages, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
 import { queryOf } from "../../operator.ts"
+import { auditActions } from "../../operatorTypes.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href, query } from "../../Router.ts"
 

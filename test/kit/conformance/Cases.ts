@@ -1,4 +1,4 @@
-/** Black-box tests of the public interface, for any deployment. No case leaves an active task behind. */
+/** Black-box tests of the public interface. No case leaves an active task behind. */
 import { Effect } from "effect"
 import { expect, expectEqual, expectMatch, type Mismatch, type Probe } from "./Probe.ts"
 
@@ -6,8 +6,6 @@ export interface Case {
   /** The part of the interface that the case tests. */
   readonly section: string
   readonly name: string
-  /** The case is skipped when the deployment lacks this. */
-  readonly needs?: "otherToken" | "toolsAssistant"
   readonly run: (probe: Probe) => Effect.Effect<void, Mismatch>
 }
 
@@ -138,9 +136,8 @@ export const cases: ReadonlyArray<Case> = [
   {
     section: "GET /api/tasks/{uuid}",
     name: "returns 403 for another user's task and does not list it",
-    needs: "otherToken",
     run: Effect.fnUntraced(function*({ expectStatus, create, otherToken, waitForStatus }) {
-      const token = otherToken ?? null
+      const token = otherToken
       const { uuid } = yield* create()
       // The owner is checked before the rest of the request.
       for (const query of ["", "?wait=x", "?include=x"]) {
@@ -161,7 +158,6 @@ export const cases: ReadonlyArray<Case> = [
   {
     section: "States and transitions",
     name: "a client tool call interrupts the task, and tool results resume it",
-    needs: "toolsAssistant",
     run: Effect.fnUntraced(function*(probe) {
       const task = yield* createInterrupted(probe)
       yield* expectEqual("status", task.status, "interrupted")
@@ -190,7 +186,6 @@ export const cases: ReadonlyArray<Case> = [
   {
     section: "POST /api/tasks/{uuid}/cancel",
     name: "cancels an interrupted task with the reason in error; canceled is final",
-    needs: "toolsAssistant",
     run: Effect.fnUntraced(function*(probe) {
       const { uuid } = yield* createInterrupted(probe)
       const path = `/api/tasks/${uuid}/cancel`
@@ -237,7 +232,6 @@ export const cases: ReadonlyArray<Case> = [
   {
     section: "DELETE /api/tasks/{uuid}",
     name: "returns 409 for a task that has not ended",
-    needs: "toolsAssistant",
     run: Effect.fnUntraced(function*(probe) {
       const { uuid } = yield* createInterrupted(probe)
       const { body } = yield* probe.expectStatus(409, "DELETE", `/api/tasks/${uuid}`)
@@ -249,7 +243,6 @@ export const cases: ReadonlyArray<Case> = [
   {
     section: "Limits",
     name: "allows 5 active tasks, even for parallel requests; cancel-interrupted releases them",
-    needs: "toolsAssistant",
     run: Effect.fnUntraced(function*(probe) {
       yield* probe.expectStatus(200, "POST", "/api/tasks/cancel-interrupted")
       const body = {

@@ -7,12 +7,12 @@ export class Mismatch extends Schema.TaggedError<Mismatch>()("Mismatch", { messa
 export interface Deployment {
   readonly url: string
   readonly token: string
-  /** Token of another user. Cases that require it are skipped without it. */
-  readonly otherToken: string | undefined
+  /** Token of another user. */
+  readonly otherToken: string
   /** Id of an assistant that completes its tasks. */
   readonly assistant: number
-  /** Id of an assistant that calls its client tools. Cases that require it are skipped without it. */
-  readonly toolsAssistant: number | undefined
+  /** Id of an assistant that calls its client tools. */
+  readonly toolsAssistant: number
 }
 
 export interface Answer {
