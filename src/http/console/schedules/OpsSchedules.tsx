@@ -114,8 +114,8 @@ const ScheduleRow = ({ row }: { readonly row: Row }) => (
           ?? (row.cron === null ? "Once" : `${cronWords(row.cron) ?? row.cron}, ${row.timezone}`)}
       </bdi>
     </td>
-    <Cell label="Outcomes" class="cell-outcomes">
-      <Strip moments={row.outcomes} />
+    <Cell label="Outcomes">
+      {row.outcomes.length === 0 ? "–" : <Strip moments={row.outcomes} />}
     </Cell>
     <AgeCell label="Next" at={row.next_at} />
     <AgeCell label="Last" at={row.last_at} />

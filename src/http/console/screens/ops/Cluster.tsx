@@ -43,7 +43,7 @@ const Row = ({ count, node, onMove }: {
         {node.drained ? "drained" : "takes part"}
       </span>
     </Cell>
-    <Cell label="Shards" class="cell-strip">
+    <Cell label="Shards">
       {node.shards === null ? "all, on one node" : <Strip shards={node.shards} count={count} />}
     </Cell>
     <Cell label="Tasks" class="number">{node.tasks.toLocaleString("en")}</Cell>
