@@ -10,6 +10,8 @@ export interface NavigationItem {
   readonly label: string
   readonly icon: IconName
   readonly count?: number
+  /** Begins a group of links. */
+  readonly isApart?: boolean
 }
 
 export interface ConsoleExtension {

@@ -39,6 +39,18 @@ export const restore = () => {
   if (Math.abs(scrollY - y) < 2) returning = undefined
 }
 
+/** Pixels at the ends of a list in which an item may be faint. */
+const edge = 32
+
+/** Scrolls the list around an item to it. The page stays where it is. */
+export const reveal = (item: Element | null | undefined) => {
+  const list = item?.parentElement
+  if (item == null || list == null) return
+  const [one, all] = [item.getBoundingClientRect(), list.getBoundingClientRect()]
+  list.scrollLeft += Math.min(0, one.left - edge - all.left) + Math.max(0, one.right + edge - all.right)
+  list.scrollTop += Math.min(0, one.top - all.top) + Math.max(0, one.bottom - all.bottom)
+}
+
 const leave = () => {
   const focus = document.activeElement?.closest("main a")?.getAttribute("href") ?? null
   history.replaceState({ y: scrollY, focus } satisfies Place, "")

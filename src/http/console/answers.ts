@@ -1,18 +1,8 @@
 /** Answers to tool calls, and the results that are sent. */
 import type { ToolResult } from "../client/promise/Types.ts"
-import { parse } from "./json.ts"
-import {
-  fieldsOf,
-  type FormField,
-  mismatchOf,
-  type Output,
-  outputOf,
-  type Problems,
-  schemaLike,
-  type ToolSchemas,
-  type Typed,
-  typedOf
-} from "./schemaForm.ts"
+import { field, isFields, listField, parse, textField } from "./json.ts"
+import { fieldsOf, type FormField, schemaLike } from "./schemaForm.ts"
+import { mismatchOf, type Output, outputOf, type Problems, type Typed, typedOf } from "./typedForm.ts"
 
 export const answerKinds = ["form", "approve", "edit", "decline", "text", "json", "failed"] as const
 export type AnswerKind = typeof answerKinds[number]
@@ -124,3 +114,32 @@ export const resultOf = (callId: string, draft: Draft, { edited, fields, schema 
 
 const ofForm = (read: Output, answer: (value: unknown) => Answer): Answer =>
   "value" in read ? answer(read.value) : { problem: read.problem ?? "Check the fields", problems: read.problems }
+
+/** What the request says of a tool. */
+export interface ToolSchemas {
+  readonly output: unknown
+  readonly parameters: unknown
+}
+
+export type Tools = Readonly<Record<string, ToolSchemas>>
+
+const none: Tools = {}
+
+const byRequest = new WeakMap<object, Tools>()
+
+/** The schemas of a task's client tools, by name. */
+export const toolsOf = (task: object): Tools => {
+  const request = field(task, "request")
+  if (!isFields(request)) return none
+  const known = byRequest.get(request)
+  if (known !== undefined) return known
+  const tools = Object.fromEntries(
+    listField(request, "client_tools").flatMap((tool) => {
+      const name = textField(tool, "name")
+      const output = field(tool, "output_schema") ?? field(tool, "outputSchema")
+      return name === undefined ? [] : [[name, { output, parameters: field(tool, "parameters") }]]
+    })
+  )
+  byRequest.set(request, tools)
+  return tools
+}

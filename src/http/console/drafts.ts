@@ -2,7 +2,7 @@
 import { type AnswerKind, answerKinds, type AnswerShape, type Draft } from "./answers.ts"
 import { isFields, parse } from "./json.ts"
 import * as preferences from "./preferences.ts"
-import { rowsIn, type Typed } from "./schemaForm.ts"
+import { rowsIn, type Typed } from "./typedForm.ts"
 
 /** A form begins with what the model proposes. */
 const emptyDraft = ({ edited, fields, proposed }: AnswerShape): Draft => ({

@@ -1,39 +1,8 @@
 /** The form of a new task: its request body, and the fields to which the service's errors belong. */
 import type { CreateTask, InputItem, Task } from "../client/promise/Types.ts"
+import { errorsByField, type FieldErrors as ErrorsOf, formWith, integerIn, integerProblems, textsOf } from "./forms.ts"
 import { parse } from "./json.ts"
 import { ownLabels } from "./related.ts"
-
-export interface TaskForm {
-  readonly assistant_id: string
-  readonly text: string
-  readonly llm_model_id: string
-  readonly image_generator_id: string
-  readonly client_tools: string
-  /** One label a line, as in `project: x`. */
-  readonly metadata: string
-  readonly callback_url: string
-  readonly callback_secret: string
-  readonly max_execution_time: string
-  /** The uuid of a task whose conversation goes on. */
-  readonly after: string
-}
-
-export type FieldName = keyof TaskForm | "files" | "voice"
-
-export type FieldErrors = Readonly<Partial<Record<FieldName, string>>>
-
-export const emptyForm: TaskForm = {
-  assistant_id: "",
-  text: "",
-  llm_model_id: "",
-  image_generator_id: "",
-  client_tools: "",
-  metadata: "",
-  callback_url: "",
-  callback_secret: "",
-  max_execution_time: "",
-  after: ""
-}
 
 /** The fields below "More options". */
 export const moreFields = [
@@ -47,8 +16,16 @@ export const moreFields = [
   "max_execution_time"
 ] as const
 
-/** The order in which errors get the focus. */
-export const fieldOrder: ReadonlyArray<FieldName> = ["assistant_id", "text", "files", "voice", ...moreFields]
+const names = ["assistant_id", "text", ...moreFields] as const
+
+/** Labels are one a line, as in `project: x`; `after` is the uuid of a task whose conversation goes on. */
+export type TaskForm = Readonly<Record<typeof names[number], string>>
+
+export type FieldName = keyof TaskForm | "files" | "voice"
+
+export type FieldErrors = ErrorsOf<FieldName>
+
+export const emptyForm = formWith(names)
 
 export const toolTemplate = JSON.stringify(
   [{
@@ -64,8 +41,6 @@ export const toolTemplate = JSON.stringify(
   null,
   2
 )
-
-const integer = (text: string): number | undefined => /^\d{1,16}$/.test(text.trim()) ? Number(text) : undefined
 
 const integers = ["assistant_id", "llm_model_id", "image_generator_id", "max_execution_time"] as const
 
@@ -83,10 +58,7 @@ const pairsOf = (text: string): Readonly<Record<string, string>> | undefined => 
 
 /** The problems that the console finds without the service. */
 const problemsOf = (form: TaskForm, items: number): FieldErrors => {
-  const problems: Partial<Record<FieldName, string>> = {}
-  for (const name of integers) {
-    if (form[name].trim() !== "" && integer(form[name]) === undefined) problems[name] = "Must be a whole number"
-  }
+  const problems: Partial<Record<FieldName, string>> = integerProblems(form, integers)
   if (form.assistant_id.trim() === "") problems.assistant_id = "Must be given"
   if (form.text.trim() === "" && items === 0) problems.text = "Type something, or add a file"
   if (pairsOf(form.metadata) === undefined) problems.metadata = "Write each as key: value"
@@ -110,7 +82,6 @@ type StoredRequest = NonNullable<Task["request"]>
 
 /** The form of an earlier request, with its files. The service does not return the callback secret. */
 export const formOf = ({ input, ...stored }: StoredRequest) => {
-  const texts = input.flatMap((item) => item.type === "text" ? [item.text] : [])
   const labels = ownLabels(stored.metadata ?? {})
   const isPlain = Object.entries(labels).every(([key, value]) =>
     !/[\n:]/.test(key) && !value.includes("\n") && key.trim() === key && value.trim() === value
@@ -119,7 +90,7 @@ export const formOf = ({ input, ...stored }: StoredRequest) => {
   const form: TaskForm = {
     ...emptyForm,
     assistant_id: String(stored.assistant_id),
-    text: texts.join("\n\n"),
+    text: textsOf(input),
     llm_model_id: number(stored.llm_model_id),
     image_generator_id: number(stored.image_generator_id),
     client_tools: stored.client_tools.length === 0 ? "" : JSON.stringify(stored.client_tools, null, 2),
@@ -153,16 +124,16 @@ export const bodyOf = (
   const optional = {
     ...carried,
     metadata: isEmpty(labels) ? carried.metadata : labels,
-    llm_model_id: integer(form.llm_model_id),
-    image_generator_id: integer(form.image_generator_id),
-    max_execution_time: integer(form.max_execution_time),
+    llm_model_id: integerIn(form.llm_model_id),
+    image_generator_id: integerIn(form.image_generator_id),
+    max_execution_time: integerIn(form.max_execution_time),
     client_tools: typeof tools === "string" ? undefined : tools,
     callback_url: form.callback_url.trim() || undefined,
     callback_secret: form.callback_secret || undefined,
     turns: turn === undefined || turn === null ? carried.turns : [turn]
   }
   const given = Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined))
-  return { body: { assistant_id: integer(form.assistant_id) ?? 0, input: [...text, ...uploaded], ...given } }
+  return { body: { assistant_id: integerIn(form.assistant_id) ?? 0, input: [...text, ...uploaded], ...given } }
 }
 
 /** The field of the form to which a dotted path of the service's answer belongs. */
@@ -173,16 +144,9 @@ const fieldAt = (path: string, body: CreateTask): FieldName => {
     const type = body.input[Number(index)]?.type
     return type === "file" ? "files" : type === "voice" ? "voice" : "text"
   }
-  return fieldOrder.find((name) => name === first) ?? "text"
+  return names.find((name) => name === first) ?? "text"
 }
 
 /** The service's messages by the fields of the form. */
-export const fieldErrors = (errors: Readonly<Record<string, ReadonlyArray<string>>>, body: CreateTask): FieldErrors => {
-  const found: Partial<Record<FieldName, string>> = {}
-  for (const [path, messages] of Object.entries(errors)) {
-    const name = fieldAt(path, body)
-    const text = `${path.includes(".") ? `${path}: ` : ""}${messages.join(". ")}`
-    found[name] = found[name] === undefined ? text : `${found[name]}. ${text}`
-  }
-  return found
-}
+export const fieldErrors = (errors: Readonly<Record<string, ReadonlyArray<string>>>, body: CreateTask): FieldErrors =>
+  errorsByField(errors, (path) => fieldAt(path, body))

@@ -144,11 +144,11 @@ const addUsage = async (url: string, subs: ReadonlyArray<string>) => {
 
 /** What operators did on this day. Returns the path of a bulk action. */
 const addActions = async (service: Service, { processing }: ExampleTasks) => {
-  const call = (method: string, path: string, body: object) =>
+  const call = (method: string, path: string, body?: object) =>
     service.call(method, `/internal/operator/${path}`, internalToken, body)
   await call("PUT", "users/leo%40shop.example/limits", { max_active_tasks: 40 })
   await call("PUT", "queue/assistants/4", { paused: true })
-  await call("GET", `tasks/${processing}/content`, {})
+  await call("GET", `tasks/${processing}/content`)
   await call("PUT", "silences", {
     kind: "cause",
     key: "Request … was refused by the content filter (score …)",
@@ -202,7 +202,9 @@ const photograph = async (
   const page = await context.newPage()
   const shoot = async (name: string) => {
     if (!name.includes(wanted)) return
+    await page.locator(".skeleton").first().waitFor({ state: "detached" })
     await page.waitForTimeout(700)
+    await page.locator(".skeleton").first().waitFor({ state: "detached" })
     const picture = path.join(folder, `${name}-${width}-${colorScheme}.png`)
     await page.screenshot({ path: picture })
     const ofReadme = readme[`${name}-${width}-${colorScheme}`]

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import { renderToString } from "preact-render-to-string"
 import { assert, describe, it } from "vitest"
+import { Values } from "../../../src/http/console/components/JsonTree.tsx"
 import { Markdown } from "../../../src/http/console/components/Text.tsx"
 import { config } from "../../../src/http/console/config.ts"
 import { hostileTexts } from "../../kit/console/hostile.ts"
@@ -115,5 +116,23 @@ describe("Markdown", () => {
     const html = markdown("x".repeat(150_000))
     assert.isBelow(html.length, 101_000)
     assert.include(html, "Show all 150,000 characters")
+  })
+})
+
+describe("Values", () => {
+  const shown = (value: object) => render(<Values value={value} />).replaceAll(/<[^>]+>/g, "|").replaceAll(/\|+/g, "|")
+
+  it("shows an object as names and values, also within another one", () => {
+    assert.strictEqual(
+      shown({ order_id: 2026, to: { city: "Uppsala" }, tags: ["a", "b"], note: null, urgent: false }),
+      "|order id|2026|to|city|Uppsala|tags|a|, |b|note|–|urgent|false|"
+    )
+  })
+
+  it("leaves what is deep or long to a tree", () => {
+    assert.include(render(<Values value={{ a: { b: { c: { d: 1 } } } }} />), "json-toggle")
+    assert.include(render(<Values value={{ list: Array.from({ length: 21 }, () => 1) }} />), "json-toggle")
+    const many = Object.fromEntries(Array.from({ length: 51 }, (_, index) => [`name${index}`, index]))
+    assert.notInclude(render(<Values value={many} />), "<dl")
   })
 })

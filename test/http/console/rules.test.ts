@@ -8,7 +8,8 @@ import { linkOf } from "../../../src/http/console/links.ts"
 import { bodyOf, emptyForm, fieldErrors, formOf, nothingCarried } from "../../../src/http/console/newTask.ts"
 import { phasesOf } from "../../../src/http/console/phases.ts"
 import { linked, ownLabels, relatedTo } from "../../../src/http/console/related.ts"
-import { fieldsOf, keyOf, outputOf, skeletonOf, typedOf } from "../../../src/http/console/schemaForm.ts"
+import { fieldsOf, skeletonOf } from "../../../src/http/console/schemaForm.ts"
+import { keyOf, outputOf, typedOf } from "../../../src/http/console/typedForm.ts"
 import { boundedSchema } from "../../kit/UglyTasks.ts"
 
 describe("saidIn", () => {

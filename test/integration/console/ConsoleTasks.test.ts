@@ -35,7 +35,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByText("More options").click()
     await page.getByLabel(/^Labels/).fill("project: Q4: plans\norder: B-17")
     await opened.button("Create the task").dblclick()
-    await opened.heading(/^Task /)
+    await opened.task()
     const uuid = new URL(page.url()).pathname.split("/").at(-1) ?? ""
     const run = await runOf(uuid)
     assert.deepStrictEqual(run.input.map(({ type }) => type), ["text", "file"])
@@ -45,7 +45,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
       order: "B-17"
     }])
 
-    await page.getByRole("region", { name: "Request" }).getByText("Look at the file").waitFor()
+    await opened.heading("Look at the file")
     await report(run, { type: "progress", turn: turnOf("Half of it") })
     await page.getByText("Half of it").waitFor()
     const tool_calls = [{ id: "a", name: "approve", arguments: { amount: 12 } }, {
@@ -89,7 +89,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByText("uploaded before").waitFor()
     await page.getByLabel(/^Text/).fill("Look again")
     await page.keyboard.press("Control+Enter")
-    await opened.heading(/^Task /)
+    await opened.task()
     await page.getByText("Pending").first().waitFor()
     const again = await runOf(new URL(page.url()).pathname.split("/").at(-1) ?? "")
     assert.deepStrictEqual([again.input[0]?.text, again.input[1]], ["Look again", run.input[1]])
@@ -221,7 +221,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByRole("combobox", { name: /^Assistant/ }).selectOption("2")
     await expect.poll(() => page.getByRole("row").count()).toBe(2)
     await page.getByRole("link", { name: "to the second" }).click()
-    await opened.heading(/^Task /)
+    await opened.task()
     await page.getByRole("link", { name: "project: y" }).click()
     await page.getByText("Label project: y").waitFor()
     await page.getByRole("link", { name: "to the second" }).waitFor()
@@ -252,7 +252,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByRole("group", { name: "Notify" }).getByRole("radio", { name: "On" }).check()
     await page.keyboard.press("Escape")
     await opened.button("What is 6 * 7?").click()
-    await opened.heading(/^Task /)
+    await opened.task()
     const uuid = new URL(page.url()).pathname.split("/").at(-1) ?? ""
     await page.getByRole("link", { name: /^Tasks/ }).first().click()
     await page.getByRole("row").nth(1).waitFor()
@@ -399,7 +399,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await opened.logIn(await mint("someone-else"))
     await page.getByText(/This token belongs to someone-else/).waitFor()
     await opened.logIn(await mint("revoked", { jti: "another" }))
-    await opened.heading(/^Task /)
+    await opened.task()
     const run = await runOf(new URL(page.url()).pathname.split("/").at(-1) ?? "")
     assert.deepStrictEqual(run.input, [{ type: "text", text: "typed before" }])
     opened.assertClean()
@@ -413,7 +413,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await bob.opened.goto(`/tasks/nothing`)
     await bob.page.getByText(/There is no such task/).waitFor()
     await alice.opened.goto(`/tasks/${uuid}`)
-    await alice.opened.heading(/^Task /)
+    await alice.opened.task()
     await alice.opened.button("Account of alice").click()
     await alice.opened.button("Log out").click()
     await alice.opened.heading("Log in")

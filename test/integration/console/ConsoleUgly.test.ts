@@ -77,6 +77,37 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     await opened.close()
   }, 180_000)
 
+  it("shows the question of the inbox, and the place in the navigation, in the first view of a phone", async () => {
+    const opened = await ConsolePage.logIn(browser, service.url, token, { viewport: { width: 390, height: 800 } })
+    const { page } = opened
+    const isInView = (selector: string) =>
+      expect.poll(() =>
+        page.locator(selector).first().evaluate((element) => {
+          const { bottom, left, right, top } = element.getBoundingClientRect()
+          return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth
+        })
+      ).toBe(true)
+    await opened.goto("/inbox")
+    await isInView(".call-form legend")
+    await isInView(".questions [aria-current]")
+    await opened.goto("/ops/audit")
+    await opened.logInAsOperator(internalToken)
+    await isInView(".side [aria-current]")
+    assert.isBelow(await page.locator(".side").evaluate(({ clientHeight }) => clientHeight), 110)
+    // No list of operators is cut off on a tablet.
+    await page.setViewportSize({ width: 768, height: 1000 })
+    for (const address of ["/ops/cluster", "/ops/webhooks", "/ops/queue"]) {
+      await opened.goto(address)
+      await settled(opened)
+      const hidden = await page.locator("main .rows").evaluateAll((lists) =>
+        lists.map((list) => Math.max(0, list.getBoundingClientRect().right - innerWidth + 16))
+      )
+      assert.deepStrictEqual(hidden, hidden.map(() => 0), address)
+    }
+    opened.assertClean()
+    await opened.close()
+  })
+
   it("lists what each task asks, finds it, and returns to the row that was left", async () => {
     const opened = await ConsolePage.logIn(browser, service.url, token, { viewport: { width: 390, height: 600 } })
     const { page } = opened
@@ -89,7 +120,7 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     assert.isAbove(y, 500)
     // All of the row is the link.
     await page.getByRole("row").nth(18).click({ position: { x: 200, y: 8 } })
-    await opened.heading(/^Task /)
+    await opened.task()
     assert.strictEqual(await scrolledTo(opened), 0)
     await page.goBack()
     await opened.heading("Tasks")

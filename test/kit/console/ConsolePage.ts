@@ -70,6 +70,11 @@ export class ConsolePage {
     return this.page.getByRole("heading", { name, level: 1 }).waitFor()
   }
 
+  /** The screen of a task of the user, whose heading is what it asks. */
+  task() {
+    return this.page.getByRole("region", { name: "Request" }).locator("code[title]").waitFor()
+  }
+
   button(name: string | RegExp) {
     return this.page.getByRole("button", { name })
   }

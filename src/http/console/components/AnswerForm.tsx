@@ -5,14 +5,15 @@ import { randomId } from "../../client/promise/Transport.ts"
 import type { ToolCall } from "../../client/promise/Types.ts"
 import { submitting, useAction } from "../actions.ts"
 import { active } from "../active.ts"
-import { type AnswerKind, type AnswerShape, type Draft, resultOf, shapeOf } from "../answers.ts"
+import { type AnswerKind, type AnswerShape, type Draft, resultOf, shapeOf, type Tools } from "../answers.ts"
 import { client } from "../api.ts"
 import { keepDraft, loadDraft } from "../drafts.ts"
 import { parse } from "../json.ts"
 import { notify } from "../messages.ts"
-import { type Problems, skeletonOf, type Tools, type Typed, typedOf } from "../schemaForm.ts"
+import { skeletonOf } from "../schemaForm.ts"
+import { type Problems, type Typed, typedOf } from "../typedForm.ts"
 import { Segments } from "./Basics.tsx"
-import { JsonTree } from "./JsonTree.tsx"
+import { Values } from "./JsonTree.tsx"
 import { SchemaForm } from "./SchemaForm.tsx"
 import { Problem } from "./Screen.tsx"
 
@@ -81,6 +82,12 @@ const CallForm = ({ call, draft, onChange, problem, problems, shape: { edited, f
   readonly onChange: (draft: Draft) => void
 }) => {
   const label = call.name.slice(0, 100)
+  const typing = draft.kind === "form" && fields !== undefined
+    ? { name: "form", fields, proposed: typedOf(fields, call.arguments) } as const
+    : draft.kind === "edit" && edited !== undefined
+    ? { name: "edit", fields: edited.fields, proposed: edited.typed } as const
+    : undefined
+  const take = (typed: Typed) => typing === undefined || onChange({ ...draft, [typing.name]: typed })
   const isTyped = draft.kind === "text" || draft.kind === "json" || draft.kind === "failed"
   return (
     <fieldset class="call-form" data-problem={problem === undefined ? undefined : ""}>
@@ -91,7 +98,7 @@ const CallForm = ({ call, draft, onChange, problem, problems, shape: { edited, f
         ? <p class="hint">Called without arguments</p>
         : draft.kind === "edit"
         ? null
-        : <JsonTree name="arguments" value={call.arguments} />}
+        : <Values value={call.arguments} />}
       <Segments
         label={`Kind of answer to ${label}`}
         name={`answer-${call.id}`}
@@ -99,36 +106,12 @@ const CallForm = ({ call, draft, onChange, problem, problems, shape: { edited, f
         value={draft.kind}
         onChoose={(kind) => onChange({ ...draft, kind })}
       />
-      {draft.kind === "form" && fields !== undefined
-        ? (
-          <>
-            <Proposal
-              proposed={typedOf(fields, call.arguments)}
-              typed={draft.form}
-              onTake={(form) => onChange({ ...draft, form })}
-            />
-            <SchemaForm
-              fields={fields}
-              typed={draft.form}
-              problems={problems}
-              onChange={(form) => onChange({ ...draft, form })}
-            />
-          </>
-        )
-        : null}
-      {draft.kind === "edit" && edited !== undefined
-        ? (
-          <>
-            <Proposal proposed={edited.typed} typed={draft.edit} onTake={(edit) => onChange({ ...draft, edit })} />
-            <SchemaForm
-              fields={edited.fields}
-              typed={draft.edit}
-              problems={problems}
-              onChange={(edit) => onChange({ ...draft, edit })}
-            />
-          </>
-        )
-        : null}
+      {typing === undefined ? null : (
+        <>
+          <Proposal proposed={typing.proposed} typed={draft[typing.name]} onTake={take} />
+          <SchemaForm fields={typing.fields} typed={draft[typing.name]} problems={problems} onChange={take} />
+        </>
+      )}
       {draft.kind === "json" && draft.json === "" && schema !== undefined
         ? (
           <button
@@ -238,7 +221,7 @@ export const AnswerForm = ({ onDone, task, tools }: {
         return <CallForm key={call.id} problem={missing?.problem} {...{ call, draft, shape, problems, onChange }} />
       })}
       <div class="answer-send">
-        {error === undefined ? null : <Problem error={error} />}
+        <Problem error={error} />
         {entries.length > maxShown ?
           <p>{entries.length} calls wait: more than this page can answer. Use the API.</p> :
           (

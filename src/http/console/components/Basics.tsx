@@ -98,16 +98,21 @@ export const Fact = ({ children, term }: { readonly term: string; readonly child
   </div>
 )
 
-export function Segments<A extends string>({ label, name, onChoose, options, value }: {
+export interface SegmentsProps<A extends string> {
   readonly label: string
   readonly name: string
   readonly options: ReadonlyArray<readonly [value: A, text: string]>
   readonly value: A | undefined
   readonly onChoose: (value: A) => void
-}) {
+  /** A choice shows its label. */
+  readonly style?: "segments" | "choice"
+}
+
+export function Segments<A extends string>(props: SegmentsProps<A>) {
+  const { label, name, onChoose, options, style = "segments", value } = props
   return (
-    <fieldset class="segments">
-      <legend class="visually-hidden">{label}</legend>
+    <fieldset class={style}>
+      <legend class={style === "segments" ? "visually-hidden" : undefined}>{label}</legend>
       {options.map(([option, text]) => (
         <label key={option}>
           <input type="radio" name={name} checked={option === value} onChange={() => onChoose(option)} />

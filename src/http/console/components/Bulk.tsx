@@ -102,7 +102,7 @@ const BulkDialog = ({ actions, filter, onClose }: {
           </ul>
         </details>
       )}
-      {count.error === undefined ? null : <Problem error={count.error} onRetry={count.run} />}
+      <Problem error={count.error} onRetry={count.run} />
       <TextField
         label="Reason"
         hint="For the audit; canceled tasks show it."

@@ -58,7 +58,7 @@ export const Confirm = ({ action, children, isDangerous, onClose, onConfirm, tit
     <Dialog title={title} onClose={onClose}>
       <form onSubmit={submitting(() => run())}>
         {children}
-        {error === undefined ? null : <Problem error={error} />}
+        <Problem error={error} />
         <footer>
           <button type="button" class="button" onClick={onClose}>Back</button>
           <button type="submit" class={`button ${isDangerous === true ? "danger" : "primary"}`} aria-disabled={isBusy}>

@@ -43,7 +43,7 @@ export const Examples = () => {
           </ul>
         </>
       )}
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
       <p>
         <a class="button primary" href={href("/new")}>New task</a>{" "}
         <a class="button" href={href("/new?example=tool")}>One that asks you something</a>

@@ -1,6 +1,6 @@
 /** Filters of lists, which are parts of the address. */
 import { submitting } from "../actions.ts"
-import { query, setQuery } from "../Router.ts"
+import { href, path, query, queryOf, setQuery } from "../Router.ts"
 
 /** Another filter begins with the first page. */
 export const change = (name: string, value: string) => {
@@ -42,6 +42,27 @@ export const TextFilter = ({ isFirst, label, name, onEnter }: {
     </label>
   </form>
 )
+
+/** Links that choose a value of the address. Another choice begins with the first page. */
+export const LinkFilter = ({ isFirst = false, label, name, options }: Omit<SelectProps, "value"> & {
+  readonly isFirst?: boolean
+}) => {
+  const chosen = options.find(([option]) => option === query.value.get(name))?.[0] ?? ""
+  return (
+    <nav class="filter" aria-label={label}>
+      {[["", "All"] as const, ...options].map(([option, text]) => (
+        <a
+          key={option}
+          href={href(path.value + queryOf({ ...Object.fromEntries(query.value), page: undefined, [name]: option }))}
+          aria-current={option === chosen ? "true" : undefined}
+          data-filter={isFirst && option === chosen ? "" : undefined}
+        >
+          {text}
+        </a>
+      ))}
+    </nav>
+  )
+}
 
 export interface SelectProps {
   readonly name: string

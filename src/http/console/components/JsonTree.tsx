@@ -1,5 +1,6 @@
-/** JSON of any shape as a tree that opens node by node, so that a closed node costs nothing. */
+/** JSON of any shape: names and values, and a tree that opens node by node, so that a closed node costs nothing. */
 import { useState } from "preact/hooks"
+import { isFields } from "../json.ts"
 import { Icon } from "./Icon.tsx"
 import { LongText } from "./Text.tsx"
 
@@ -95,3 +96,46 @@ export const JsonTree = ({ isOpen = true, name = "value", value }: {
       </ul>
     )
     : <Leaf value={value} />
+
+/** Plain values that are one line. */
+const maxLine = 20
+
+const isShort = (value: unknown) =>
+  typeof value === "number" || typeof value === "boolean" || (typeof value === "string" && value.length <= lineLength)
+
+const Value = ({ depth, value }: { readonly value: unknown; readonly depth: number }) => {
+  if (value === null) return <>–</>
+  if (isShort(value) && value !== "") return <bdi>{String(value)}</bdi>
+  if (Array.isArray(value) && value.length > 0 && value.length <= maxLine && value.every(isShort)) {
+    return (
+      <>
+        {value.map((each, index) => (
+          <span key={index}>
+            {index === 0 ? "" : ", "}
+            <bdi>{String(each)}</bdi>
+          </span>
+        ))}
+      </>
+    )
+  }
+  return isFields(value) && depth < 2 ? <Values value={value} depth={depth + 1} /> : <JsonTree value={value} />
+}
+
+/** An object as people read it. What is deep or long is a tree. */
+export const Values = ({ depth = 0, value }: { readonly value: object; readonly depth?: number }) => {
+  const entries = Object.entries(value)
+  return entries.length === 0 || entries.length > pageSize ? <JsonTree value={value} /> : (
+    <dl class="values">
+      {entries.map(([name, part]) => (
+        <div key={name}>
+          <dt>
+            <bdi>{name.replaceAll("_", " ")}</bdi>
+          </dt>
+          <dd>
+            <Value value={part} depth={depth} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  )
+}

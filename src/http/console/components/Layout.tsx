@@ -1,6 +1,6 @@
 /** The layout of every screen: navigation, account menu, messages and the dialogs that any screen may need. */
 import type { ComponentChildren } from "preact"
-import { useEffect } from "preact/hooks"
+import { useEffect, useRef } from "preact/hooks"
 import { useAction } from "../actions.ts"
 import { active, interrupted } from "../active.ts"
 import { failingSince } from "../api.ts"
@@ -13,48 +13,44 @@ import * as notifications from "../notifications.ts"
 import { logOut as operatorLogOut, operator } from "../operator.ts"
 import { isHelpOpen, isPaletteOpen, screens } from "../palette.ts"
 import { keys, taskFilter, theme, zone } from "../preferences.ts"
-import { href, isOps, path } from "../Router.ts"
+import { href, isOps, path, reveal } from "../Router.ts"
 import { served } from "../served.ts"
 import { logOut, renewal, session } from "../session.ts"
+import { Segments, type SegmentsProps } from "./Basics.tsx"
 import { Dialog } from "./Dialog.tsx"
 import { Icon } from "./Icon.tsx"
 import { Palette } from "./Palette.tsx"
 import { Problem } from "./Screen.tsx"
 import { Renewal } from "./TokenForm.tsx"
 
-const Navigation = ({ items }: { readonly items: ReadonlyArray<NavigationItem> }) => (
-  <ul>
-    {items.map(({ count = 0, icon, label, query = "", to }) => (
-      <li key={to}>
-        <a href={href(to + query)} aria-current={path.value === to ? "page" : undefined}>
-          <Icon name={icon} />
-          <span>{label}</span>
-          {count === 0 ? null : (
-            <span class="badge">
-              {count}
-              <span class="visually-hidden">{" waiting"}</span>
-            </span>
-          )}
-        </a>
-      </li>
-    ))}
-  </ul>
-)
+/** The current screen is in view also where the links are one line that scrolls. */
+const Navigation = ({ items }: { readonly items: ReadonlyArray<NavigationItem> }) => {
+  const ref = useRef<HTMLUListElement>(null)
+  useEffect(() => reveal(ref.current?.querySelector("[aria-current]")?.parentElement), [path.value])
+  return (
+    <ul ref={ref}>
+      {items.map(({ count = 0, icon, isApart = false, label, query = "", to }) => (
+        <li key={to} class={isApart ? "apart" : undefined}>
+          <a href={href(to + query)} aria-current={path.value === to ? "page" : undefined}>
+            <Icon name={icon} />
+            <span>{label}</span>
+            {count === 0 ? null : (
+              <span class="badge">
+                {count}
+                <span class="visually-hidden">{" waiting"}</span>
+              </span>
+            )}
+          </a>
+        </li>
+      ))}
+    </ul>
+  )
+}
 
-const Choice = ({ label, options, value }: {
-  readonly label: string
+const Choice = ({ value, ...props }: Pick<SegmentsProps<string>, "label" | "options"> & {
   readonly value: { value: string }
-  readonly options: ReadonlyArray<readonly [value: string, label: string]>
 }) => (
-  <fieldset class="choice">
-    <legend>{label}</legend>
-    {options.map(([option, text]) => (
-      <label key={option}>
-        <input type="radio" name={label} checked={value.value === option} onChange={() => value.value = option} />
-        <span>{text}</span>
-      </label>
-    ))}
-  </fieldset>
+  <Segments {...props} name={props.label} style="choice" value={value.value} onChoose={(name) => value.value = name} />
 )
 
 /** Milliseconds since the epoch, as in `in 3 h, 10:31:00`. */
@@ -103,7 +99,7 @@ const Account = ({ docs, expiresAt, name, onLogOut, what }: AccountProps) => {
           </button>
           <button type="button" class="button" aria-disabled={isBusy} onClick={() => run()}>Log out</button>
         </div>
-        {error === undefined ? null : <Problem error={error} />}
+        <Problem error={error} />
         <p class="hint">
           Version {config.value.version} · <a href={docs}>API documentation</a>
         </p>
@@ -214,14 +210,14 @@ const operatorItems: ReadonlyArray<NavigationItem> = [
   { to: "/ops/errors", label: "Errors", icon: "failed" },
   { to: "/ops/stuck", label: "Stuck", icon: "interrupted" },
   { to: "/ops/queue", label: "Queue", icon: "inbox" },
-  { to: "/ops/webhooks", label: "Webhooks", icon: "link" }
+  { to: "/ops/webhooks", label: "Webhooks", icon: "link", isApart: true }
 ]
 
 const lastOperatorItems: ReadonlyArray<NavigationItem> = [
-  { to: "/ops/cluster", label: "Cluster", icon: "cluster" },
+  { to: "/ops/cluster", label: "Cluster", icon: "cluster", isApart: true },
   { to: "/ops/revocations", label: "Revocations", icon: "canceled" },
-  { to: "/ops/bulk", label: "Bulk", icon: "tasks" },
-  { to: "/ops/audit", label: "Audit", icon: "overview" }
+  { to: "/ops/bulk", label: "Bulk", icon: "layers" },
+  { to: "/ops/audit", label: "Audit", icon: "file" }
 ]
 
 export const OperatorLayout = ({ children }: { readonly children: ComponentChildren }) => {

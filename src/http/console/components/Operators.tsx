@@ -1,10 +1,12 @@
 /** Parts of the operators' screens: reads of a list, filters in the address, and pages by cursor. */
+import type { ComponentChildren } from "preact"
 import { useRef } from "preact/hooks"
 import { useKeys } from "../keys.ts"
-import { get, intervals } from "../operator.ts"
+import { get, intervals, mayChange } from "../operator.ts"
 import { type Polled, usePoll } from "../poll.ts"
 import { href, path, query, setQuery } from "../Router.ts"
 import { Select } from "./Filters.tsx"
+import { Rows, type TableProps } from "./Table.tsx"
 
 const ranges = { hour: 1, day: 24, week: 7 * 24, month: 31 * 24 } as const
 export type RangeName = keyof typeof ranges
@@ -34,33 +36,57 @@ export const RangeSelect = () => (
 )
 
 /** The way to older rows. A search that examined its maximum of rows goes on from there. */
-export const OlderPages = ({ isComplete, next }: { readonly next: string | null; readonly isComplete: boolean }) => (
-  <nav class="pages" aria-label="Pages">
-    <span>{isComplete ? "" : "The search examined 20,000 rows and found no more of them among these."}</span>
-    {query.value.has("cursor")
-      ? (
-        <button
-          type="button"
-          class="button"
-          onClick={() => setQuery("cursor", undefined)}
-        >
-          Newest
-        </button>
-      )
-      : null}
-    {next === null
-      ? null
-      : (
-        <button
-          type="button"
-          class="button"
-          onClick={() => setQuery("cursor", next)}
-        >
-          {isComplete ? "Older" : "Search on"}
-        </button>
-      )}
-  </nav>
-)
+export const OlderPages = ({ isComplete, next }: { readonly next: string | null; readonly isComplete: boolean }) =>
+  isComplete && next === null && !query.value.has("cursor") ? null : (
+    <nav class="pages" aria-label="Pages">
+      <span>{isComplete ? "" : "The search examined 20,000 rows and found no more of them among these."}</span>
+      {query.value.has("cursor")
+        ? (
+          <button
+            type="button"
+            class="button"
+            onClick={() => setQuery("cursor", undefined)}
+          >
+            Newest
+          </button>
+        )
+        : null}
+      {next === null
+        ? null
+        : (
+          <button
+            type="button"
+            class="button"
+            onClick={() => setQuery("cursor", next)}
+          >
+            {isComplete ? "Older" : "Search on"}
+          </button>
+        )}
+    </nav>
+  )
+
+/** What may be done with a row. */
+export const ActionCell = ({ children }: { readonly children: ComponentChildren }) =>
+  mayChange() ? <td class="cell-action">{children}</td> : null
+
+/** The columns of a list whose rows end with an `ActionCell`. */
+export const withAction = (columns: ReadonlyArray<string>) => mayChange() ? [...columns, "Actions"] : columns
+
+/** A page of a list, or what is shown when it has none. */
+export function PagedRows<A>(
+  { children, empty, page: { complete = true, data, next = null }, ...table }: Omit<TableProps, "children"> & {
+    readonly page: { readonly data: ReadonlyArray<A>; readonly next?: string | null; readonly complete?: boolean }
+    readonly empty: ComponentChildren
+    readonly children: (row: A) => ComponentChildren
+  }
+) {
+  return (
+    <div>
+      {data.length === 0 ? empty : <Rows {...table}>{data.map(children)}</Rows>}
+      <OlderPages next={next} isComplete={complete} />
+    </div>
+  )
+}
 
 const isInRows = (element: Element | null) => element?.matches("[data-row], .cell-tick input") === true
 

@@ -23,7 +23,7 @@ export interface PlotProps {
 
 /** The least of 1, 2 and 5 with zeros that is not below a value. */
 export const topOf = (value: number): number => {
-  const unit = 10 ** Math.floor(Math.log10(Math.max(1, value)))
+  const unit = 10 ** Math.floor(Math.log10(value || 1))
   return [1, 2, 5, 10].map((factor) => factor * unit).find((top) => top >= value) ?? value
 }
 

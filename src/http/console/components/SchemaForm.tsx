@@ -1,7 +1,8 @@
 /** The fields of a tool's schema. No decision has a value before somebody makes it. */
 import type { ComponentChildren } from "preact"
 import { useId } from "preact/hooks"
-import { type FieldGroup, type FormField, keyOf, maxRows, type Problems, rowsIn, type Typed } from "../schemaForm.ts"
+import { type FieldGroup, type FormField, maxRows } from "../schemaForm.ts"
+import { keyOf, type Problems, rowsIn, type Typed } from "../typedForm.ts"
 import { Field, type FieldControl, IconButton } from "./Basics.tsx"
 
 interface ControlProps {

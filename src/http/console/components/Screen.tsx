@@ -65,25 +65,26 @@ export const Empty = ({ children, title }: { readonly title: string; readonly ch
 
 export const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
 
-/** A failure in words, with the id that finds it in the service's logs. */
+/** A failure in words, if there is one, with the id that finds it in the service's logs. */
 export const Problem = (
   { error, onRetry }: { readonly error: unknown; readonly onRetry?: (() => void) | undefined }
-) => (
-  <div class="problem" role="alert">
-    <Icon name="warning" />
-    <div>
-      <p>{messageOf(error)}</p>
-      {error instanceof ApiError && error.requestId !== null
-        ? (
-          <p class="detail">
-            Request <code>{error.requestId}</code>
-          </p>
-        )
-        : null}
+) =>
+  error === undefined ? null : (
+    <div class="problem" role="alert">
+      <Icon name="warning" />
+      <div>
+        <p>{messageOf(error)}</p>
+        {error instanceof ApiError && error.requestId !== null
+          ? (
+            <p class="detail">
+              Request <code>{error.requestId}</code>
+            </p>
+          )
+          : null}
+      </div>
+      {onRetry === undefined ? null : <button type="button" class="button" onClick={onRetry}>Try again</button>}
     </div>
-    {onRetry === undefined ? null : <button type="button" class="button" onClick={onRetry}>Try again</button>}
-  </div>
-)
+  )
 
 /** Shows polled data: a skeleton before the first answer, then the data, with its age while reads fail. */
 export function Loaded<A>({ children, polled, refresh }: {

@@ -4,7 +4,7 @@ import { href } from "../Router.ts"
 import { Age, shortId } from "./Basics.tsx"
 
 /** Columns of controls, which explain themselves. */
-const controls: ReadonlySet<string> = new Set(["Choose", "Action"])
+const controls: ReadonlySet<string> = new Set(["Choose", "Actions"])
 
 export interface TableProps {
   readonly caption: string
@@ -46,9 +46,9 @@ export interface CellProps {
   readonly children: ComponentChildren
 }
 
-/** Narrow screens show the label in front of the value. */
+/** Narrow screens show the label in front of the value, and no cell without a value. */
 export const Cell = ({ children, class: name, label }: CellProps) => (
-  <td class={`cell ${name ?? ""}`}>
+  <td class={`cell ${children === "–" ? "none" : ""} ${name ?? ""}`}>
     <span class="card-label">{label}</span>
     <span>{children}</span>
   </td>
@@ -60,6 +60,23 @@ export const AgeCell = ({ at, label, never = "–" }: {
   /** Shown instead of null. */
   readonly never?: string
 }) => <Cell label={label} class="cell-age">{at === null ? never : <Age at={at} />}</Cell>
+
+/** Links to the page of a user, or to another one. */
+export const UserCell = ({ isLink = true, sub, to = `/ops/users/${encodeURIComponent(sub)}` }: {
+  readonly sub: string
+  readonly to?: string
+  readonly isLink?: boolean
+}) => (
+  <Cell label="User" class="cell-user">
+    {isLink
+      ? (
+        <a href={href(to)}>
+          <Text>{sub}</Text>
+        </a>
+      )
+      : <Text>{sub}</Text>}
+  </Cell>
+)
 
 /** The head of a row: a link to the screen of its task. */
 export const TaskCell = ({ below, children, uuid }: {
@@ -73,6 +90,22 @@ export const TaskCell = ({ below, children, uuid }: {
     </a>
     {children}
   </th>
+)
+
+/** Numbers that come first on a screen, each with the list behind it. */
+export const Figures = ({ figures }: {
+  readonly figures: ReadonlyArray<readonly [label: string, value: ComponentChildren, to: string]>
+}) => (
+  <ul class="figures">
+    {figures.map(([label, value, to]) => (
+      <li key={label} class="card">
+        <a href={href(to)}>
+          <span>{label}</span>
+          <strong>{typeof value === "number" ? value.toLocaleString("en") : value}</strong>
+        </a>
+      </li>
+    ))}
+  </ul>
 )
 
 /** Text of users and systems, which may have any direction and length. */

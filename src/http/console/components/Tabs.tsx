@@ -1,7 +1,7 @@
 /** Tabs by the ARIA pattern: arrow keys move between them, and the address has the one that is open. */
 import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
-import { query, setQuery } from "../Router.ts"
+import { query, reveal, setQuery } from "../Router.ts"
 
 export interface Tab {
   readonly id: string
@@ -10,14 +10,6 @@ export interface Tab {
 }
 
 const steps: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1 }
-
-/** Scrolls the strip of tabs to one of them. The page stays where it is. */
-const reveal = (tab: HTMLElement | null) => {
-  const strip = tab?.parentElement
-  if (!tab || !strip) return
-  const [one, all] = [tab.getBoundingClientRect(), strip.getBoundingClientRect()]
-  strip.scrollLeft += Math.min(0, one.left - all.left) + Math.max(0, one.right - all.right)
-}
 
 export const Tabs = ({ label, tabs }: { readonly label: string; readonly tabs: ReadonlyArray<Tab> }) => {
   const open = tabs.find(({ id }) => id === query.value.get("tab")) ?? tabs[0]

@@ -1,39 +1,79 @@
-/** The fields of a new task that take text, each with the service's error about it. */
+/** The fields of forms that take text, each with the service's error about it. */
+import type { ComponentChildren } from "preact"
 import { useRef } from "preact/hooks"
-import { type FieldErrors, moreFields, type TaskForm, toolTemplate } from "../newTask.ts"
+import type { FieldErrors } from "../forms.ts"
+import { moreFields, type TaskForm, toolTemplate } from "../newTask.ts"
 import { TextField, type TextFieldProps } from "./Basics.tsx"
 
-export interface Editing {
-  readonly form: TaskForm
-  readonly errors: FieldErrors
-  readonly change: (name: keyof TaskForm, value: string) => void
+export interface Editing<Name extends string> {
+  readonly form: Readonly<Record<Name, string>>
+  readonly errors: FieldErrors<Name>
+  readonly change: (name: Name, value: string) => void
 }
 
 type TextProps = Omit<TextFieldProps, "error" | "name" | "onText" | "value">
 
-export const Text = ({ editing: { change, errors, form }, name, ...field }: TextProps & {
-  readonly editing: Editing
-  readonly name: keyof TaskForm
+export function Text<Name extends string>({ editing: { change, errors, form }, name, ...field }: TextProps & {
+  readonly editing: Editing<Name>
+  readonly name: Name
+}) {
+  return (
+    <TextField
+      {...field}
+      name={name}
+      error={errors[name]}
+      isCode={name === "client_tools"}
+      spellcheck={name === "text"}
+      value={form[name]}
+      onText={(value) => change(name, value)}
+    />
+  )
+}
+
+/** Where webhooks go, and what signs them. */
+export const Callback = ({ editing, hint }: {
+  readonly editing: Editing<"callback_url" | "callback_secret">
+  readonly hint: string
 }) => (
-  <TextField
-    {...field}
-    name={name}
-    error={errors[name]}
-    isCode={name === "client_tools"}
-    spellcheck={name === "text"}
-    value={form[name]}
-    onText={(value) => change(name, value)}
-  />
+  <div class="columns">
+    <Text
+      editing={editing}
+      name="callback_url"
+      label="Callback URL"
+      inputMode="url"
+      maxLength={2048}
+      hint="Webhooks go there."
+    />
+    <Text
+      editing={editing}
+      name="callback_secret"
+      label="Callback secret"
+      type="password"
+      maxLength={255}
+      hint={hint}
+    />
+  </div>
 )
 
-export const More = ({ editing }: { readonly editing: Editing }) => {
-  const { errors, form } = editing
-  // Stays open when its last field is emptied.
+/** Stays open when its last field is emptied. */
+export const MoreOptions = ({ children, isUsed }: {
+  readonly isUsed: boolean
+  readonly children: ComponentChildren
+}) => {
   const isOpen = useRef(false)
-  isOpen.current ||= moreFields.some((name) => form[name] !== "" || errors[name] !== undefined)
+  isOpen.current ||= isUsed
   return (
     <details class="more" open={isOpen.current}>
       <summary>More options</summary>
+      {children}
+    </details>
+  )
+}
+
+export const More = ({ editing }: { readonly editing: Editing<keyof TaskForm> }) => {
+  const { errors, form } = editing
+  return (
+    <MoreOptions isUsed={moreFields.some((name) => form[name] !== "" || errors[name] !== undefined)}>
       <Text
         editing={editing}
         name="metadata"
@@ -65,24 +105,7 @@ export const More = ({ editing }: { readonly editing: Editing }) => {
         <Text editing={editing} name="llm_model_id" label="Model id" inputMode="numeric" />
         <Text editing={editing} name="image_generator_id" label="Image generator id" inputMode="numeric" />
       </div>
-      <div class="columns">
-        <Text
-          editing={editing}
-          name="callback_url"
-          label="Callback URL"
-          inputMode="url"
-          maxLength={2048}
-          hint="Webhooks go there."
-        />
-        <Text
-          editing={editing}
-          name="callback_secret"
-          label="Callback secret"
-          type="password"
-          maxLength={255}
-          hint="Signs the webhooks."
-        />
-      </div>
+      <Callback editing={editing} hint="Signs the webhooks." />
       <Text
         editing={editing}
         name="max_execution_time"
@@ -90,6 +113,6 @@ export const More = ({ editing }: { readonly editing: Editing }) => {
         inputMode="numeric"
         hint="1 to 86,400; without it, a day."
       />
-    </details>
+    </MoreOptions>
   )
 }

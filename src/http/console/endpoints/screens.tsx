@@ -1,11 +1,11 @@
 /** Webhook endpoints: how they are doing, a new one, a sample, and whether they are enabled. */
 import { useState } from "preact/hooks"
-import { Age, TextField } from "../components/Basics.tsx"
+import { TextField } from "../components/Basics.tsx"
 import { Confirm } from "../components/Dialog.tsx"
-import { OlderPages, useRows } from "../components/Operators.tsx"
+import { ActionCell, PagedRows, useRows, withAction } from "../components/Operators.tsx"
 import type { Screens } from "../components/Parts.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
-import { AgeCell, Cell, Rows, Text } from "../components/Table.tsx"
+import { AgeCell, Cell, Text } from "../components/Table.tsx"
 import { notify } from "../messages.ts"
 import { mayChange, patch, post, queryOf, remove } from "../operator.ts"
 import { query } from "../Router.ts"
@@ -71,7 +71,7 @@ const Actions = ({ endpoint: { disabled, id, url }, onDone }: {
   }
   const close = () => setAsked(undefined)
   return (
-    <td class="cell-actions">
+    <ActionCell>
       <button type="button" class="button" onClick={() => void test().catch((error) => notify(String(error.message)))}>
         Send a sample
       </button>
@@ -102,7 +102,7 @@ const Actions = ({ endpoint: { disabled, id, url }, onDone }: {
           </Confirm>
         )
         : null}
-    </td>
+    </ActionCell>
   )
 }
 
@@ -115,11 +115,9 @@ const Row = ({ endpoint, onDone }: { readonly endpoint: Endpoint; readonly onDon
     </th>
     <Cell label="Events">{endpoint.events.map((type) => type.replace("task.", "")).join(", ")}</Cell>
     <Cell label="Format">{endpoint.format}</Cell>
-    <Cell label="Last success" class="cell-age">
-      {endpoint.last_success_at === null ? "–" : <Age at={endpoint.last_success_at} />}
-    </Cell>
+    <AgeCell label="Last success" at={endpoint.last_success_at} />
     <AgeCell label="Created" at={endpoint.created_at} />
-    {mayChange() ? <Actions endpoint={endpoint} onDone={onDone} /> : null}
+    <Actions endpoint={endpoint} onDone={onDone} />
   </tr>
 )
 
@@ -150,6 +148,8 @@ const Secret = ({ onClose, secret }: { readonly onClose: () => void; readonly se
   </Confirm>
 )
 
+const columns = ["State", "URL", "Events", "Format", "Last success", "Created"]
+
 const OpsEndpoints = () => {
   const [isRegistering, setRegistering] = useState(false)
   const [secret, setSecret] = useState<string | undefined>(undefined)
@@ -163,26 +163,21 @@ const OpsEndpoints = () => {
         : undefined}
     >
       <Loaded polled={polled} refresh={refresh}>
-        {({ data, next }) => (
-          <div>
-            {data.length === 0 ? <Empty title="No webhook endpoint is registered" /> : (
-              <Rows
-                caption="Webhook endpoints, newest first"
-                columns={[
-                  "State",
-                  "URL",
-                  "Events",
-                  "Format",
-                  "Last success",
-                  "Created",
-                  ...mayChange() ? ["Actions"] : []
-                ]}
-              >
-                {data.map((endpoint) => <Row key={endpoint.id} endpoint={endpoint} onDone={refresh} />)}
-              </Rows>
-            )}
-            <OlderPages next={next} isComplete />
-          </div>
+        {(page) => (
+          <PagedRows
+            page={page}
+            caption="Webhook endpoints, newest first"
+            columns={withAction(columns)}
+            empty={
+              <Empty title="No webhook endpoint is registered">
+                <p>
+                  An endpoint receives the events of all tasks, signed and in order, and again until it has answered.
+                </p>
+              </Empty>
+            }
+          >
+            {(endpoint) => <Row key={endpoint.id} endpoint={endpoint} onDone={refresh} />}
+          </PagedRows>
         )}
       </Loaded>
       {isRegistering ? <Register onClose={() => setRegistering(false)} onSecret={setSecret} /> : null}

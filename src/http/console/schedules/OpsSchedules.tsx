@@ -1,12 +1,12 @@
 /** Schedules of all users: what is late now, what was late or missed in the last day, what is paused. */
 import type { Schedule, ScheduleRun, TaskStatus } from "../../client/promise/Types.ts"
 import { duration } from "../clock.ts"
-import { Age, Moment, shortId, Status } from "../components/Basics.tsx"
+import { Moment, shortId, Status } from "../components/Basics.tsx"
 import { Select, TextFilter } from "../components/Filters.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { ClearFilters, useRows } from "../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
-import { AgeCell, Cell, Rows, Text } from "../components/Table.tsx"
+import { AgeCell, Cell, Rows, UserCell } from "../components/Table.tsx"
 import { href, query, queryOf } from "../Router.ts"
 import { type Outcome, RunOutcome, State, Strip } from "./Outcomes.tsx"
 import { cronWords } from "./schedules.ts"
@@ -72,13 +72,7 @@ const NameCell = ({ row: { id, key, name } }: { readonly row: Owner }) => (
   </th>
 )
 
-const UserCell = ({ sub }: { readonly sub: string }) => (
-  <Cell label="User" class="cell-user">
-    <a href={href(`/ops/schedules${queryOf({ show: "all", q: sub })}`)}>
-      <Text>{sub}</Text>
-    </a>
-  </Cell>
-)
+const ofUser = (sub: string) => `/ops/schedules${queryOf({ show: "all", q: sub })}`
 
 const RunRow = ({ run }: { readonly run: Run }) => (
   <tr>
@@ -86,7 +80,7 @@ const RunRow = ({ run }: { readonly run: Run }) => (
       {run.task_status === null ? <RunOutcome {...run} /> : <Status status={run.task_status} />}
     </td>
     <NameCell row={run} />
-    <UserCell sub={run.sub} />
+    <UserCell sub={run.sub} to={ofUser(run.sub)} />
     <Cell label="Moment" class="cell-moment">
       <Moment at={run.scheduled_for} />
     </Cell>
@@ -113,18 +107,18 @@ const ScheduleRow = ({ row }: { readonly row: Row }) => (
       <State state={row.state} />
     </td>
     <NameCell row={row} />
-    <UserCell sub={row.sub} />
+    <UserCell sub={row.sub} to={ofUser(row.sub)} />
     <td class="cell-detail">
       <bdi>
         {row.paused_reason?.message.slice(0, 300)
           ?? (row.cron === null ? "Once" : `${cronWords(row.cron) ?? row.cron}, ${row.timezone}`)}
       </bdi>
     </td>
-    <Cell label="Outcomes" class="cell-outcomes">
-      <Strip moments={row.outcomes} />
+    <Cell label="Outcomes">
+      {row.outcomes.length === 0 ? "–" : <Strip moments={row.outcomes} />}
     </Cell>
     <AgeCell label="Next" at={row.next_at} />
-    <Cell label="Last" class="cell-age">{row.last_at === null ? "–" : <Age at={row.last_at} />}</Cell>
+    <AgeCell label="Last" at={row.last_at} />
   </tr>
 )
 

@@ -46,7 +46,7 @@ const wordOfOutcome = (outcome: Outcome["outcome"]) =>
 export const Strip = ({ moments }: { readonly moments: ReadonlyArray<Outcome> }) => {
   const words = moments.map(({ outcome }) => wordOfOutcome(outcome))
   const counts = [...Map.groupBy(words, (word) => word)].map(([word, all]) => `${all.length} ${word.toLowerCase()}`)
-  return moments.length === 0 ? <span>–</span> : (
+  return moments.length === 0 ? null : (
     <span class="outcomes">
       <span class="outcome-strip" role="img" aria-label={`The last ${moments.length}: ${counts.join(", ")}`}>
         {moments.map(({ outcome, scheduled_for: at }, index) => (

@@ -1,5 +1,5 @@
 /** Makes a schedule or changes one, with a preview of its next moments. */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
+import { useEffect, useMemo, useState } from "preact/hooks"
 import { ValidationError } from "../../client/promise/ApiErrors.ts"
 import { randomId } from "../../client/promise/Transport.ts"
 import type { Schedule } from "../../client/promise/Types.ts"
@@ -7,8 +7,10 @@ import { submitting, useAction } from "../actions.ts"
 import { client } from "../api.ts"
 import * as assistants from "../assistants.ts"
 import { AssistantField } from "../components/AssistantField.tsx"
-import { Field, Segments, shortId, TextField, type TextFieldProps } from "../components/Basics.tsx"
+import { Field, Segments, shortId } from "../components/Basics.tsx"
 import { Loaded, messageOf, Problem, Screen } from "../components/Screen.tsx"
+import { Callback, type Editing as EditingOf, MoreOptions, Text } from "../components/TaskFields.tsx"
+import { useErrors } from "../forms.ts"
 import { notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { href, navigate } from "../Router.ts"
@@ -31,27 +33,7 @@ import {
 } from "./schedules.ts"
 import { refusal, Refused } from "./ScheduleScreen.tsx"
 
-interface Editing {
-  readonly form: ScheduleForm
-  readonly errors: FieldErrors
-  readonly change: (name: FieldName, value: string) => void
-}
-
-type TextProps = Omit<TextFieldProps, "error" | "name" | "onText" | "value"> & {
-  readonly editing: Editing
-  readonly name: FieldName
-}
-
-const Text = ({ editing: { change, errors, form }, name, ...field }: TextProps) => (
-  <TextField
-    {...field}
-    name={name}
-    error={errors[name]}
-    spellcheck={name === "text"}
-    value={form[name]}
-    onText={(value) => change(name, value)}
-  />
-)
+type Editing = EditingOf<FieldName>
 
 /** A moment in the browser's zone. */
 const MomentField = ({ editing: { change, errors, form }, hint, isRequired = false, label, name }: {
@@ -180,12 +162,10 @@ const overlaps = [
 
 const More = ({ editing, isNew }: { readonly editing: Editing; readonly isNew: boolean }) => {
   const { change, errors, form } = editing
-  // Stays open when its last field is emptied.
-  const isOpen = useRef(false)
-  isOpen.current ||= moreFields.some((name) => errors[name] !== undefined || (form[name] !== "" && name !== "overlap"))
   return (
-    <details class="more" open={isOpen.current}>
-      <summary>More options</summary>
+    <MoreOptions
+      isUsed={moreFields.some((name) => errors[name] !== undefined || (form[name] !== "" && name !== "overlap"))}
+    >
       <Field label="While the task before is active" error={errors.overlap} isRequired>
         {(control) => (
           <select
@@ -228,38 +208,21 @@ const More = ({ editing, isNew }: { readonly editing: Editing; readonly isNew: b
         />
         <Text editing={editing} name="key" label="Key" maxLength={100} hint="A name for scripts, unique for you." />
       </div>
-      <div class="columns">
-        <Text editing={editing} name="callback_url" label="Callback URL" inputMode="url" maxLength={2048} />
-        <Text
-          editing={editing}
-          name="callback_secret"
-          label="Callback secret"
-          type="password"
-          maxLength={255}
-          hint={isNew ? "Signs the webhooks." : "Type it again when you change the task."}
-        />
-      </div>
-    </details>
+      <Callback
+        editing={editing}
+        hint={isNew ? "Signs the webhooks." : "Type it again when you change the task."}
+      />
+    </MoreOptions>
   )
 }
 
-/** The errors of a form that was sent. */
-interface Failed {
-  readonly errors: FieldErrors
-  readonly form: ScheduleForm
-}
-
-/** A field that has changed since has no error. */
-const currentErrors = ({ errors, form: sent }: Failed, form: ScheduleForm): FieldErrors =>
-  Object.fromEntries(Object.entries(errors).filter(([name]) => form[name as FieldName] === sent[name as FieldName]))
-
 const useSave = (form: ScheduleForm, before: Schedule | undefined) => {
-  const [failed, setFailed] = useState<Failed>({ errors: {}, form })
+  const { errors, ref, setErrors } = useErrors<ScheduleForm, FieldName>(form)
   // The key belongs to the content, so that a request whose answer was lost takes effect once.
   const key = useMemo(randomId, [JSON.stringify(form)])
   const { error, isBusy, run } = useAction(async () => {
     const problems = problemsOf(form, before)
-    setFailed({ errors: problems, form })
+    setErrors(problems)
     if (Object.keys(problems).length > 0) return
     try {
       const { id } = before === undefined
@@ -270,25 +233,21 @@ const useSave = (form: ScheduleForm, before: Schedule | undefined) => {
       navigate(`/schedules/${id}`)
     } catch (failure) {
       if (!(failure instanceof ValidationError)) throw failure
-      setFailed({ errors: fieldErrors(failure.errors), form })
+      setErrors(fieldErrors(failure.errors))
     }
   })
-  return { error, failed, isBusy, save: run }
+  return { error, errors, isBusy, ref, save: run }
 }
 
 const Form = ({ before, initial }: { readonly initial: ScheduleForm; readonly before?: Schedule }) => {
   const [form, setForm] = useState(initial)
-  const ref = useRef<HTMLFormElement>(null)
-  const { error, failed, isBusy, save } = useSave(form, before)
+  const { error, errors, isBusy, ref, save } = useSave(form, before)
   const preview = usePreview(form)
   const editing: Editing = {
     form,
-    errors: { ...preview.errors, ...currentErrors(failed, form) },
+    errors: { ...preview.errors, ...errors },
     change: (name, value) => setForm((present) => ({ ...present, [name]: value }))
   }
-  useLayoutEffect(() => {
-    if (Object.keys(failed.errors).length > 0) ref.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus()
-  }, [failed])
   return (
     <form ref={ref} class="new card" noValidate onSubmit={submitting(() => save())}>
       <Text editing={editing} name="name" label="Name" maxLength={100} />
@@ -320,7 +279,7 @@ const Form = ({ before, initial }: { readonly initial: ScheduleForm; readonly be
       />
       <Text editing={editing} name="text" label="Text" isRequired rows={5} hint="What each task asks for." />
       <More editing={editing} isNew={before === undefined} />
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
       <div class="form-end">
         {before === undefined ? null : <a class="button" href={href(`/schedules/${before.id}`)}>Back</a>}
         <button type="submit" class="button primary" aria-disabled={isBusy}>

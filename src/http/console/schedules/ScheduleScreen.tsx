@@ -9,7 +9,7 @@ import { client } from "../api.ts"
 import { Age, CopyButton, Fact, Moment, shortId, Status, TextField } from "../components/Basics.tsx"
 import { Confirm } from "../components/Dialog.tsx"
 import { Icon } from "../components/Icon.tsx"
-import { JsonTree } from "../components/JsonTree.tsx"
+import { Values } from "../components/JsonTree.tsx"
 import { chosenPage, Pages } from "../components/Pages.tsx"
 import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
 import { Cell, Rows } from "../components/Table.tsx"
@@ -17,6 +17,7 @@ import { useKeys } from "../keys.ts"
 import { notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { href, navigate } from "../Router.ts"
+import { Asked } from "../screens/task/Asked.tsx"
 import { Moments, RunOutcome, State, Strip } from "./Outcomes.tsx"
 import { rhythmWords } from "./schedules.ts"
 import { readStatuses } from "./statuses.ts"
@@ -48,35 +49,31 @@ const overlaps = {
 
 const Facts = ({ schedule }: { readonly schedule: Schedule }) => (
   <dl class="facts">
-    <Fact term="State">
-      <State state={schedule.state} />
+    <Fact term="When">
+      {rhythmWords(schedule)} {schedule.cron === null ? null : <code class="detail">{schedule.cron}</code>}
     </Fact>
-    <Fact term="When">{rhythmWords(schedule)}</Fact>
-    {schedule.cron === null ? null : (
-      <Fact term="Rhythm">
-        <code>{schedule.cron}</code>
-      </Fact>
-    )}
-    {schedule.key === null ? null : (
-      <Fact term="Key">
-        <bdi>{schedule.key}</bdi>
-      </Fact>
-    )}
+    <Fact term="Next">
+      {schedule.upcoming === undefined || schedule.upcoming.length === 0
+        ? schedule.state === "paused" ? "Nothing until it is resumed" : "Nothing more"
+        : <Moments moments={schedule.upcoming} timezone={schedule.timezone} />}
+    </Fact>
     <Fact term="Last">{schedule.last_at === null ? "never" : <Age at={schedule.last_at} />}</Fact>
-    {schedule.starts_at === null ? null : (
-      <Fact term="From">
-        <Moment at={schedule.starts_at} />
-      </Fact>
-    )}
-    {schedule.ends_at === null ? null : (
-      <Fact term="Until">
-        <Moment at={schedule.ends_at} />
-      </Fact>
+    {([["From", schedule.starts_at], ["Until", schedule.ends_at]] as const).map(([term, at]) =>
+      at === null ? null : (
+        <Fact key={term} term={term}>
+          <Moment at={at} />
+        </Fact>
+      )
     )}
     <Fact term="While the task before is active">a moment {overlaps[schedule.overlap]}</Fact>
     {schedule.pause_after_failures === null
       ? null
       : <Fact term="Pauses after">{schedule.pause_after_failures} failures in a row</Fact>}
+    {schedule.key === null ? null : (
+      <Fact term="Key">
+        <bdi>{schedule.key}</bdi>
+      </Fact>
+    )}
   </dl>
 )
 
@@ -100,48 +97,52 @@ const Run = ({ run, status }: { readonly run: ScheduleRun; readonly status: Task
   </tr>
 )
 
-const Content = ({ read: { runs, schedule, statuses } }: { readonly read: Read }) => (
-  <>
-    {schedule.paused_reason === null ? null : (
-      <div class="task-error task-reason">
-        <Icon name="interrupted" />
-        <div>
-          <p class="detail">Paused</p>
-          <p dir="auto">{schedule.paused_reason.message}</p>
+const Content = ({ read: { runs, schedule, statuses } }: { readonly read: Read }) => {
+  const { assistant_id: _, input: __, ...options } = schedule.task
+  return (
+    <div class="task">
+      {schedule.paused_reason === null ? null : (
+        <div class="task-error task-reason">
+          <Icon name="interrupted" />
+          <div>
+            <p class="detail">Paused</p>
+            <p dir="auto">{schedule.paused_reason.message}</p>
+          </div>
         </div>
-      </div>
-    )}
-    <Facts schedule={schedule} />
-    {runs.meta.current_page > 1 || runs.data.length === 0 ? null : (
-      <Strip
-        moments={runs.data.map((run) => ({ ...run, outcome: statusOf(run, statuses) ?? run.outcome }))}
-      />
-    )}
-    <section class="section" aria-labelledby="upcoming">
-      <h2 id="upcoming">Next</h2>
-      {schedule.upcoming === undefined || schedule.upcoming.length === 0
-        ? <p class="hint">{schedule.state === "paused" ? "Nothing until it is resumed" : "Nothing more"}</p>
-        : <Moments moments={schedule.upcoming} timezone={schedule.timezone} />}
-    </section>
-    <section class="section" aria-labelledby="runs">
-      <h2 id="runs">Runs</h2>
-      {runs.data.length === 0
-        ? <p class="hint">None yet. Runs are kept for 30 days.</p>
-        : (
-          <>
-            <Rows caption="Runs, newest first" columns={["Outcome", "Moment", "Detail", "Started", "Task"]}>
-              {runs.data.map((run) => <Run key={run.scheduled_for} run={run} status={statusOf(run, statuses)} />)}
-            </Rows>
-            <Pages meta={runs.meta} one="run" many="runs" />
-          </>
-        )}
-    </section>
-    <section class="section" aria-labelledby="task">
-      <h2 id="task">Its task</h2>
-      <JsonTree name="task" value={schedule.task} />
-    </section>
-  </>
-)
+      )}
+      <Asked request={schedule.task}>
+        <State state={schedule.state} />
+      </Asked>
+      <aside class="card task-facts" aria-label="Facts">
+        <Facts schedule={schedule} />
+      </aside>
+      <section class="section" aria-labelledby="runs">
+        <h2 id="runs">Runs</h2>
+        {runs.data.length === 0
+          ? <p class="hint">None yet. Runs are kept for 30 days.</p>
+          : (
+            <>
+              {runs.meta.current_page > 1 ? null : (
+                <Strip
+                  moments={runs.data.map((run) => ({ ...run, outcome: statusOf(run, statuses) ?? run.outcome }))}
+                />
+              )}
+              <Rows caption="Runs, newest first" columns={["Outcome", "Moment", "Detail", "Started", "Task"]}>
+                {runs.data.map((run) => <Run key={run.scheduled_for} run={run} status={statusOf(run, statuses)} />)}
+              </Rows>
+              <Pages meta={runs.meta} one="run" many="runs" />
+            </>
+          )}
+      </section>
+      {Object.keys(options).length === 0 ? null : (
+        <details class="more">
+          <summary>More options of its tasks</summary>
+          <Values value={options} />
+        </details>
+      )}
+    </div>
+  )
+}
 
 const Pause = ({ id, onClose, onDone }: DialogOf) => {
   const [reason, setReason] = useState("")
@@ -275,7 +276,7 @@ export const ScheduleScreen = ({ id }: { readonly id: string }) => {
         </>
       )}
     >
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
       {refused === undefined
         ? <Loaded polled={state.value} refresh={refresh}>{(read) => <Content read={read} />}</Loaded>
         : <Refused text={refused} />}

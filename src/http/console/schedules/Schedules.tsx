@@ -2,10 +2,10 @@
 import type { PageOf } from "../../client/promise/TaskPages.ts"
 import type { Schedule, ScheduleState } from "../../client/promise/Types.ts"
 import { client } from "../api.ts"
-import { Age } from "../components/Basics.tsx"
+import { LinkFilter } from "../components/Filters.tsx"
 import { chosenPage, Pages } from "../components/Pages.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
-import { Cell, Rows } from "../components/Table.tsx"
+import { AgeCell, Rows } from "../components/Table.tsx"
 import { useKeys } from "../keys.ts"
 import { usePoll } from "../poll.ts"
 import { href, query } from "../Router.ts"
@@ -18,21 +18,6 @@ const words = { active: "Active", paused: "Paused", ended: "Ended" } as const
 const perPage = 25
 /** Milliseconds. */
 const interval = 15_000
-
-const Filter = ({ state: chosen }: { readonly state: ScheduleState | undefined }) => (
-  <nav class="filter" aria-label="State">
-    {[undefined, ...states].map((state) => (
-      <a
-        key={state ?? "all"}
-        href={href(`/schedules${state === undefined ? "" : `?state=${state}`}`)}
-        aria-current={state === chosen ? "true" : undefined}
-        data-filter={state === chosen ? "" : undefined}
-      >
-        {state === undefined ? "All" : words[state]}
-      </a>
-    ))}
-  </nav>
-)
 
 const Row = ({ schedule }: { readonly schedule: Schedule }) => (
   <tr>
@@ -47,8 +32,8 @@ const Row = ({ schedule }: { readonly schedule: Schedule }) => (
     <td class="cell-detail">
       <bdi>{schedule.paused_reason?.message.slice(0, 300) ?? rhythmWords(schedule)}</bdi>
     </td>
-    <Cell label="Next" class="cell-age">{schedule.next_at === null ? "–" : <Age at={schedule.next_at} />}</Cell>
-    <Cell label="Last" class="cell-age">{schedule.last_at === null ? "–" : <Age at={schedule.last_at} />}</Cell>
+    <AgeCell label="Next" at={schedule.next_at} />
+    <AgeCell label="Last" at={schedule.last_at} />
   </tr>
 )
 
@@ -95,7 +80,7 @@ export const Schedules = () => {
       title="Schedules"
       actions={<a class="button primary" href={href("/schedules/new")}>New schedule</a>}
     >
-      <Filter state={state} />
+      <LinkFilter name="state" label="State" options={states.map((each) => [each, words[each]] as const)} isFirst />
       <Loaded polled={polled.value} refresh={refresh}>{(found) => <List page={found} state={state} />}</Loaded>
     </Screen>
   )

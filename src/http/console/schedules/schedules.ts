@@ -1,48 +1,6 @@
 /** Schedules in words, and the form of one: its request body, and the fields to which the service's errors belong. */
 import type { CreateSchedule, Schedule, UpdateSchedule } from "../../client/promise/Types.ts"
-
-export interface ScheduleForm {
-  readonly name: string
-  readonly type: "cron" | "once"
-  readonly cron: string
-  readonly timezone: string
-  /** As the browser's control has it, in its own zone. */
-  readonly run_at: string
-  readonly assistant_id: string
-  readonly text: string
-  readonly key: string
-  readonly overlap: string
-  readonly starts_at: string
-  readonly ends_at: string
-  readonly spread: string
-  readonly catchup_window: string
-  readonly pause_after_failures: string
-  readonly callback_url: string
-  readonly callback_secret: string
-}
-
-export type FieldName = keyof ScheduleForm
-export type FieldErrors = Readonly<Partial<Record<FieldName, string>>>
-
-export const ownZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
-
-export const emptyForm: Omit<ScheduleForm, "timezone"> = {
-  name: "",
-  type: "cron",
-  cron: "0 9 * * MON-FRI",
-  run_at: "",
-  assistant_id: "",
-  text: "",
-  key: "",
-  overlap: "skip",
-  starts_at: "",
-  ends_at: "",
-  spread: "",
-  catchup_window: "",
-  pause_after_failures: "",
-  callback_url: "",
-  callback_secret: ""
-}
+import { errorsByField, type FieldErrors as ErrorsOf, formWith, integerProblems, textsOf } from "../forms.ts"
 
 /** The fields below "More options". */
 export const moreFields = [
@@ -55,7 +13,19 @@ export const moreFields = [
   "pause_after_failures",
   "callback_url",
   "callback_secret"
-] as const satisfies ReadonlyArray<FieldName>
+] as const
+
+const names = ["name", "type", "cron", "timezone", "run_at", "assistant_id", "text", ...moreFields] as const
+
+export type FieldName = typeof names[number]
+export type FieldErrors = ErrorsOf<FieldName>
+
+/** Moments are as the browser's control has them, in its own zone. */
+export type ScheduleForm = Readonly<Record<FieldName, string>> & { readonly type: "cron" | "once" }
+
+export const ownZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
+
+export const emptyForm: ScheduleForm = { ...formWith(names), type: "cron", cron: "0 9 * * MON-FRI", overlap: "skip" }
 
 const integers = ["assistant_id", "spread", "catchup_window", "pause_after_failures"] as const
 
@@ -68,9 +38,6 @@ const toLocal = (iso: string | null): string => {
   return new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }
 
-const textOf = ({ input }: Schedule["task"]) =>
-  input.flatMap((item) => item.type === "text" ? [item.text] : []).join("\n\n")
-
 const shown = (value: number | string | null) => value === null ? "" : String(value)
 
 /** The form of a schedule. The service does not return the callback secret. */
@@ -82,7 +49,7 @@ export const formOf = (schedule: Schedule): ScheduleForm => ({
   timezone: schedule.timezone,
   run_at: toLocal(schedule.type === "once" ? schedule.run_at ?? schedule.next_at : null),
   assistant_id: String(schedule.task.assistant_id),
-  text: textOf(schedule.task),
+  text: textsOf(schedule.task.input),
   key: shown(schedule.key),
   overlap: schedule.overlap,
   starts_at: toLocal(schedule.starts_at),
@@ -95,10 +62,7 @@ export const formOf = (schedule: Schedule): ScheduleForm => ({
 
 /** The problems that the console finds without the service. */
 export const problemsOf = (form: ScheduleForm, before: Schedule | undefined): FieldErrors => {
-  const problems: Partial<Record<FieldName, string>> = {}
-  for (const name of integers) {
-    if (form[name].trim() !== "" && !/^\d{1,16}$/.test(form[name].trim())) problems[name] = "Must be a whole number"
-  }
+  const problems: Partial<Record<FieldName, string>> = integerProblems(form, integers)
   if (form.assistant_id.trim() === "") problems.assistant_id = "Must be given"
   const hasFiles = before?.task.input.some(({ type }) => type !== "text") === true
   if (form.text.trim() === "" && !hasFiles) problems.text = "Type what the assistant has to do"
@@ -156,19 +120,12 @@ const fieldAt = (path: string): FieldName => {
   const field = path.replace(/^task\./, "").split(".")[0] ?? ""
   if (field === "input" || field === "task") return "text"
   if (field === "delay" || field === "type") return "run_at"
-  return field === "timezone" || Object.hasOwn(emptyForm, field) ? field as FieldName : "text"
+  return names.find((name) => name === field) ?? "text"
 }
 
 /** The service's messages by the fields of the form. */
-export const fieldErrors = (errors: Readonly<Record<string, ReadonlyArray<string>>>): FieldErrors => {
-  const found: Partial<Record<FieldName, string>> = {}
-  for (const [path, messages] of Object.entries(errors)) {
-    const name = fieldAt(path)
-    const text = `${path === name || path === `task.${name}` ? "" : `${path}: `}${messages.join(". ")}`
-    found[name] = found[name] === undefined ? text : `${found[name]}. ${text}`
-  }
-  return found
-}
+export const fieldErrors = (errors: Readonly<Record<string, ReadonlyArray<string>>>): FieldErrors =>
+  errorsByField(errors, fieldAt)
 
 export const presets: ReadonlyArray<readonly [label: string, cron: string]> = [
   ["Every hour", "0 * * * *"],
@@ -263,9 +220,9 @@ export const cronWords = (cron: string): string | undefined => {
 /** A moment as a person in a time zone says it. */
 export const momentWords = (at: string, timeZone: string): string => {
   const options = {
-    weekday: "long",
+    weekday: "short",
     day: "numeric",
-    month: "long",
+    month: "short",
     year: "numeric",
     hour: "2-digit",
     minute: "2-digit",

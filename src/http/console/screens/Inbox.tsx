@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import type { TaskPage } from "../../client/promise/TaskPages.ts"
 import type { Task, TaskSummary } from "../../client/promise/Types.ts"
 import { active, listInterval } from "../active.ts"
+import { toolsOf } from "../answers.ts"
 import { client } from "../api.ts"
 import { AnswerForm } from "../components/AnswerForm.tsx"
 import { Age, IconButton, shortId } from "../components/Basics.tsx"
@@ -13,8 +14,7 @@ import { useKeys } from "../keys.ts"
 import { notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { readTask, type TaskVersion } from "../readTask.ts"
-import { href, query, setQuery } from "../Router.ts"
-import { toolsOf } from "../schemaForm.ts"
+import { href, query, reveal, setQuery } from "../Router.ts"
 import { Asked } from "./task/Asked.tsx"
 import { Result } from "./task/Result.tsx"
 
@@ -56,27 +56,31 @@ const callsOf = ({ pending_tool_calls: calls = [] }: TaskSummary) => {
   return names.length > 3 ? `${names.slice(0, 3).join(", ")}, …` : names.join(", ")
 }
 
-const List = ({ shown, tasks }: { readonly tasks: ReadonlyArray<TaskSummary>; readonly shown: string }) => (
-  <nav class="questions" aria-label="Questions">
-    <ol>
-      {tasks.map((task) => (
-        <li key={task.uuid}>
-          <a href={href(`/inbox?task=${task.uuid}`)} aria-current={task.uuid === shown ? "true" : undefined}>
-            <bdi class="question-name">{nameOf(task)}</bdi>
-            <span class="detail">
-              <code>{callsOf(task)}</code>
-              {task.waiting_on == null ? null : <Age at={task.waiting_on.until} />}
-            </span>
-          </a>
-        </li>
-      ))}
-    </ol>
-  </nav>
-)
+const List = ({ shown, tasks }: { readonly tasks: ReadonlyArray<TaskSummary>; readonly shown: string }) => {
+  const ref = useRef<HTMLOListElement>(null)
+  useEffect(() => reveal(ref.current?.querySelector("[aria-current]")?.parentElement), [shown])
+  return (
+    <nav class="questions" aria-label="Questions">
+      <ol ref={ref}>
+        {tasks.map((task) => (
+          <li key={task.uuid}>
+            <a href={href(`/inbox?task=${task.uuid}`)} aria-current={task.uuid === shown ? "true" : undefined}>
+              <bdi class="question-name">{nameOf(task)}</bdi>
+              <span class="detail">
+                <code>{callsOf(task)}</code>
+                {task.waiting_on == null ? null : <Age at={task.waiting_on.until} />}
+              </span>
+            </a>
+          </li>
+        ))}
+      </ol>
+    </nav>
+  )
+}
 
 const Content = ({ onDone, task }: { readonly task: Task; readonly onDone: () => void }) => (
   <>
-    {task.request == null ? null : <Asked request={task.request} />}
+    <Asked request={task.request} isTitled />
     {listField(task.turn, "output").length === 0 ?
       null :
       (
@@ -149,7 +153,7 @@ const Questions = ({ onDone, page: { data } }: { readonly page: TaskPage; readon
       <section class="question" aria-labelledby="question">
         <header>
           <h2 id="question" ref={heading} tabIndex={-1}>
-            <a href={href(`/tasks/${task.uuid}`)} title={task.uuid}>
+            <a class="title" href={href(`/tasks/${task.uuid}`)} title={task.uuid}>
               <bdi>{nameOf(task)}</bdi>
             </a>
           </h2>

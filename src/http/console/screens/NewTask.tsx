@@ -1,6 +1,6 @@
 /** Creates a task. What was typed stays in this tab until it is sent; the secret does not. */
 import { type Signal, useSignal } from "@preact/signals"
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
+import { useEffect, useMemo, useState } from "preact/hooks"
 import { RateLimitError, ValidationError } from "../../client/promise/ApiErrors.ts"
 import { randomId } from "../../client/promise/Transport.ts"
 import type { CreateTask, InputItem } from "../../client/promise/Types.ts"
@@ -14,16 +14,15 @@ import { Icon } from "../components/Icon.tsx"
 import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
 import { type Editing, More, Text } from "../components/TaskFields.tsx"
 import { addFiles, asVoice, itemsOf, type Upload, Uploads } from "../components/Uploads.tsx"
+import { useErrors } from "../forms.ts"
 import { field, isFields, parse, textField } from "../json.ts"
 import { notify } from "../messages.ts"
 import {
   bodyOf,
   type Carried,
   emptyForm,
-  type FieldErrors,
   fieldErrors,
   type FieldName,
-  fieldOrder,
   formOf,
   nothingCarried,
   type TaskForm,
@@ -89,7 +88,7 @@ const NoSlot = ({ error }: { readonly error: RateLimitError }) => (
 )
 
 const Failure = ({ error }: { readonly error: unknown }) =>
-  error === undefined ? null : error instanceof RateLimitError ? <NoSlot error={error} /> : <Problem error={error} />
+  error instanceof RateLimitError ? <NoSlot error={error} /> : <Problem error={error} />
 
 interface Parts {
   readonly files: Signal<ReadonlyArray<Upload>>
@@ -101,25 +100,9 @@ interface Parts {
   readonly repeats: string | undefined
 }
 
-/** The errors of a form that was sent. */
-interface Refused {
-  readonly errors: FieldErrors
-  readonly form: TaskForm
-}
-
-/** A field that has changed since has no error. */
-const currentErrors = ({ errors, form: sent }: Refused, form: TaskForm): FieldErrors => {
-  const current = { ...errors }
-  for (const name of fieldOrder) {
-    if (name !== "files" && name !== "voice" && form[name] !== sent[name]) delete current[name]
-  }
-  return current
-}
-
 /** Sends the form. The key belongs to the content, so that a request whose answer was lost takes effect once. */
 const useCreate = (form: TaskForm, { carried, files, items, repeats, voice }: Parts) => {
-  const [refused, setRefused] = useState<Refused>({ errors: {}, form })
-  const setErrors = (errors: FieldErrors) => setRefused({ errors, form })
+  const { errors, ref, setErrors } = useErrors<TaskForm, FieldName>(form)
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
   const uploaded = [...items.value, ...itemsOf(files.value), ...itemsOf(voice.value).map(asVoice)]
@@ -165,17 +148,7 @@ const useCreate = (form: TaskForm, { carried, files, items, repeats, voice }: Pa
       setBusy(false)
     }
   }
-  return { create, error, refused, isBusy }
-}
-
-/** Moves the focus to the first field with an error. */
-const useFocusOfErrors = (errors: FieldErrors) => {
-  const ref = useRef<HTMLFormElement>(null)
-  useLayoutEffect(() => {
-    const first: FieldName | undefined = fieldOrder.find((name) => errors[name] !== undefined)
-    if (first !== undefined) ref.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus()
-  }, [errors])
-  return ref
+  return { create, error, errors, isBusy, ref }
 }
 
 /** Files of an earlier request, which are sent again unless the user removes them. */
@@ -232,9 +205,7 @@ const Form = ({ carried, initial, isDraft, items: given, repeats }: {
   const items = useSignal(given)
   const files = useSignal<ReadonlyArray<Upload>>([])
   const voice = useSignal<ReadonlyArray<Upload>>([])
-  const { create, error, isBusy, refused } = useCreate(form, { carried, files, items, repeats, voice })
-  const errors = currentErrors(refused, form)
-  const ref = useFocusOfErrors(refused.errors)
+  const { create, error, errors, isBusy, ref } = useCreate(form, { carried, files, items, repeats, voice })
   const isDropping = useDrop(files)
   useEffect(() => {
     if (isDraft) keepItems([...items.value, ...itemsOf(files.value)])
@@ -243,7 +214,7 @@ const Form = ({ carried, initial, isDraft, items: given, repeats }: {
     () => () => [...files.peek(), ...voice.peek()].forEach(({ abort, state }) => state.kind === "sending" && abort()),
     []
   )
-  const editing: Editing = {
+  const editing: Editing<keyof TaskForm> = {
     form,
     errors,
     change: (name, value) => {

@@ -8,7 +8,7 @@ import { client } from "../api.ts"
 import * as assistants from "../assistants.ts"
 import { Age, IconButton, placeOf, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
 import { Examples } from "../components/Examples.tsx"
-import { change, Select, TextFilter } from "../components/Filters.tsx"
+import { change, LinkFilter, Select, TextFilter } from "../components/Filters.tsx"
 import { chosenPage, Pages } from "../components/Pages.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { Rows } from "../components/Table.tsx"
@@ -26,23 +26,6 @@ const perPage = 25
 
 /** The chosen status; undefined shows all. */
 const chosenStatus = () => statuses.find((status) => status === query.value.get("status"))
-
-const Filter = ({ status: chosen }: { readonly status: TaskStatus | undefined }) => (
-  <nav class="filter" aria-label="Status">
-    {[undefined, ...statuses].map((status) => {
-      const isChosen = status === chosen
-      return (
-        <a
-          key={status ?? "all"}
-          href={href(`/tasks${queryOf({ ...Object.fromEntries(query.value), page: undefined, status })}`)}
-          aria-current={isChosen ? "true" : undefined}
-        >
-          {status === undefined ? "All" : wordOf(status)}
-        </a>
-      )
-    })}
-  </nav>
-)
 
 const ranges: ReadonlyArray<readonly [name: string, label: string, days: number]> = [
   ["day", "Last 24 hours", 1],
@@ -249,7 +232,7 @@ export const TaskList = () => {
         : <span class="slots">{used} of {config.value.limits.max_active_tasks} slots in use</span>}
     >
       <div class="filters" role="search">
-        <Filter status={status} />
+        <LinkFilter name="status" label="Status" options={statuses.map((each) => [each, wordOf(each)] as const)} />
         <div class="filter-fields">
           <TextFilter name="q" label="Text, label or id" isFirst />
           <AssistantFilter />

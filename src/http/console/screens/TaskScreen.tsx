@@ -4,6 +4,7 @@ import { NotFoundError, PermissionDeniedError } from "../../client/promise/ApiEr
 import { isTerminal } from "../../client/promise/TasksResource.ts"
 import type { Task } from "../../client/promise/Types.ts"
 import { active } from "../active.ts"
+import { toolsOf } from "../answers.ts"
 import { client } from "../api.ts"
 import { AnswerForm } from "../components/AnswerForm.tsx"
 import { Age, CopyButton, Fact, Moment, placeOf, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
@@ -20,7 +21,6 @@ import { announce, copy, notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { ownLabels, relatedTo } from "../related.ts"
 import { href, navigate, queryOf } from "../Router.ts"
-import { toolsOf } from "../schemaForm.ts"
 import { served } from "../served.ts"
 import { Asked } from "./task/Asked.tsx"
 import { Reply } from "./task/Reply.tsx"
@@ -187,8 +187,18 @@ const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask 
   useEffect(() => announce(`Task is ${wordOf(task.status).toLowerCase()}`), [task.status])
   return (
     <div class="task">
-      {task.request == null ? null : <Asked request={task.request} />}
-      <aside class={`card task-facts ${isTerminal(task) ? "task-past" : ""}`} aria-label="Facts">
+      <Asked request={task.request} isTitled>
+        <Status status={task.status} waiting={task.waiting_on} />
+        {task.status !== "interrupted" || task.waiting_on == null ? null : (
+          <span class="deadline">
+            ends <Age at={task.waiting_on.until} />
+          </span>
+        )}
+        <span>
+          <code title={task.uuid}>{shortId(task.uuid)}</code> <CopyButton what="uuid" text={() => task.uuid} />
+        </span>
+      </Asked>
+      <aside class="card task-facts task-past" aria-label="Facts">
         <dl class="facts">
           <Present task={task} />
           <Past task={task} />
@@ -264,19 +274,10 @@ export const TaskScreen = ({ uuid }: { readonly uuid: string }) => {
   return (
     <Screen
       title={polled.data === undefined ? `Task ${shortId(uuid)}` : titleOf(polled.data)}
-      heading={
-        <>
-          Task <code title={uuid}>{shortId(uuid)}</code> {polled.data === undefined
-            ? null
-            : <Status status={polled.data.status} waiting={polled.data.waiting_on} />}
-        </>
-      }
-      actions={polled.data === undefined ? undefined : (
-        <>
-          <CopyButton what="uuid" text={() => uuid} />
-          <Actions task={polled.data} onCancel={() => setCanceling(true)} onDelete={() => setDeleting(true)} />
-        </>
-      )}
+      heading={<bdi class="title">{askOf(polled.data?.request) || `Task ${shortId(uuid)}`}</bdi>}
+      actions={polled.data === undefined ?
+        undefined :
+        <Actions task={polled.data} onCancel={() => setCanceling(true)} onDelete={() => setDeleting(true)} />}
     >
       {refused === undefined
         ? <Loaded polled={polled} refresh={live.refresh}>{(task) => <Content task={task} live={live} />}</Loaded>

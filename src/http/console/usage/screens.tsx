@@ -5,8 +5,10 @@ import { useAction } from "../actions.ts"
 import { client } from "../api.ts"
 import * as assistants from "../assistants.ts"
 import { now } from "../clock.ts"
+import { Fact } from "../components/Basics.tsx"
 import { Select, TextFilter } from "../components/Filters.tsx"
 import type { Screens } from "../components/Parts.tsx"
+import { topOf } from "../components/Plot.tsx"
 import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
 import { Cell, DataTable, Text } from "../components/Table.tsx"
 import { csvOf, save } from "../csv.ts"
@@ -32,12 +34,6 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10)
 const dayName = (date: string) =>
   new Date(`${date}T00:00:00Z`).toLocaleDateString("en", { timeZone: "UTC", month: "short", day: "numeric" })
-
-/** The next of 1, 2, 5, 10, 20 and so on. */
-const roundUp = (value: number) => {
-  const power = 10 ** Math.floor(Math.log10(value || 1))
-  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value) ?? value
-}
 
 /** One bar: its parts from below. */
 interface Column {
@@ -69,7 +65,7 @@ const Chart = ({ columns, legend, name, show }: {
   readonly legend: ReadonlyArray<string>
   readonly show: (value: number) => string
 }) => {
-  const largest = roundUp(Math.max(...columns.map(sumOf)))
+  const largest = topOf(Math.max(...columns.map(sumOf)))
   const most = columns.reduce((one, other) => sumOf(other) > sumOf(one) ? other : one)
   const [first, last] = [columns[0]?.date ?? "", columns.at(-1)?.date ?? ""]
   const words = `${name} by day, from ${dayName(first)} to ${dayName(last)}; most on ${dayName(most.date)}: ${
@@ -129,12 +125,7 @@ const Sums = ({ currency, totals }: { readonly totals: UsageTotals; readonly cur
       ["Output", `${count(totals.output_tokens)}, ${count(totals.reasoning_tokens)} reasoning`],
       ["Tasks", `${count(totals.tasks)}, ${count(totals.unmetered_tasks)} without usage`],
       ...currency === null ? [] : [["Cost", costOf(totals, currency)] as const]
-    ] as const).map(([term, value]) => (
-      <div key={term}>
-        <dt>{term}</dt>
-        <dd>{value}</dd>
-      </div>
-    ))}
+    ] as const).map(([term, value]) => <Fact key={term} term={term}>{value}</Fact>)}
   </dl>
 )
 
@@ -250,20 +241,9 @@ const Report = ({ byDay, byGroup, group, linkOf }: Both & {
 /** How a query of the screen is read. */
 type Read = (parameters: Readonly<Record<string, string | undefined>>, signal?: AbortSignal) => PromiseLike<Found>
 
-const csvColumns = [
-  "from",
-  "to",
-  "user",
-  "assistant",
-  "model",
-  "tasks",
-  "input_tokens",
-  "cached_input_tokens",
-  "output_tokens",
-  "reasoning_tokens",
-  "cost",
-  "currency"
-]
+/** Columns of the spreadsheet that are fields of a bucket. */
+const counts = ["tasks", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost"] as const
+const csvColumns = ["from", "to", "user", "assistant", "model", ...counts, "currency"]
 
 /** By day and group, for a spreadsheet. */
 const Download = ({ group, range, read }: {
@@ -277,26 +257,16 @@ const Download = ({ group, range, read }: {
       step: "day",
       group_by: group === "sub" ? "sub" : "assistant,model"
     })
-    const rows = data.map((bucket) => [
-      bucket.from,
-      bucket.to,
-      bucket.group.sub,
-      bucket.group.assistant,
-      bucket.group.model,
-      bucket.tasks,
-      bucket.input_tokens,
-      bucket.cached_input_tokens,
-      bucket.output_tokens,
-      bucket.reasoning_tokens,
-      bucket.cost,
-      meta.currency
-    ])
+    const rows = data.map((bucket) => {
+      const { from, group: { assistant, model, sub }, to } = bucket
+      return [from, to, sub, assistant, model, ...counts.map((name) => bucket[name]), meta.currency]
+    })
     save(`usage-${meta.from.slice(0, 10)}-${meta.to.slice(0, 10)}.csv`, csvOf([csvColumns, ...rows]))
   })
   return (
     <>
       <button type="button" class="button" aria-disabled={isBusy} onClick={() => run()}>Download CSV</button>
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
     </>
   )
 }

@@ -124,6 +124,9 @@ describe.skipIf(!hasBrowser)("the console of operators", () => {
     await user.page.getByText(/^1 before it, until/).waitFor()
 
     await row.getByText("2", { exact: true }).waitFor()
+    // What a pause holds does not wait for room.
+    await page.getByRole("link", { name: "Held by a pause 2" }).waitFor()
+    await page.getByRole("link", { name: "Waiting for room 0" }).waitFor()
     await row.getByRole("button", { name: /^Resume/ }).click()
     await opened.button("Resume it").click()
     await complete(await runOf(first.uuid))

@@ -83,7 +83,7 @@ describe.skipIf(!hasBrowser)("the screens of schedules", () => {
     await retype("input[name=timezone]", "Europe/Berlin")
     const preview = page.getByRole("region", { name: "Next moments" })
     await preview.getByText("At 02:30 on day 29 of the month in February").waitFor()
-    await preview.getByText(/29 February 2028 at 02:30 CET/).waitFor()
+    await preview.getByText(/29 Feb 2028, 02:30 CET/).waitFor()
     await expect.poll(() => preview.locator("li").count()).toBe(5)
     await page.keyboard.press("Enter")
     await page.locator(".field-error", { hasText: "Must be given" }).waitFor()
@@ -123,13 +123,17 @@ describe.skipIf(!hasBrowser)("the screens of schedules", () => {
     await opened.heading("Report")
     await page.getByText("At 09:00 on Monday to Friday, Europe/Berlin").waitFor()
     await expect.poll(() => page.locator(".moments li").count()).toBe(5)
+    // Its task is what is asked, and not JSON.
+    await page.getByRole("region", { name: "Request" }).getByText(task.input[0]?.text ?? "none").waitFor()
+    await page.getByText("More options of its tasks").click()
+    await page.getByRole("definition").getByText("https://example.com/").waitFor()
     await opened.button("Run now").click()
     const { body: { data: [run] } } = await eventually(
       () => service.call("GET", `/api/schedules/${id}/runs`, token),
       ({ body }) => body.data.length === 1
     )
     await page.locator(`a[href='/console/tasks/${run.task_uuid}']`).click()
-    await opened.heading(/^Task /)
+    await opened.task()
     await page.goBack()
     await opened.button("Pause…").click()
     await page.getByLabel(/^Reason/).fill("Holidays")

@@ -1,9 +1,9 @@
 /** The audit: actions of operators, and cancels and revocations by calls of other services. */
 import { shortId } from "../../components/Basics.tsx"
 import { Select, TextFilter } from "../../components/Filters.tsx"
-import { ClearFilters, OlderPages, useRows } from "../../components/Operators.tsx"
+import { ClearFilters, PagedRows, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
-import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
+import { AgeCell, Cell, Text, UserCell } from "../../components/Table.tsx"
 import { queryOf } from "../../operator.ts"
 import { auditActions } from "../../operatorTypes.ts"
 import type * as Views from "../../operatorTypes.ts"
@@ -19,13 +19,9 @@ const Target = ({ line }: { readonly line: Line }) => {
   const { action, bulk_id: bulk, target } = line
   if (target === null) return <span>–</span>
   if (target === bulk) return <a href={href(`/ops/bulk/${bulk}`)}>bulk action</a>
-  return ofTasks.has(action) && isUuid(target)
-    ? (
-      <a href={href(`/ops/tasks/${target}`)} title={target}>
-        <code>{shortId(target)}</code>
-      </a>
-    )
-    : <Text>{target}</Text>
+  if (!isUuid(target)) return <Text>{target}</Text>
+  const id = <code title={target}>{shortId(target)}</code>
+  return ofTasks.has(action) ? <a href={href(`/ops/tasks/${target}`)}>{id}</a> : id
 }
 
 export const OpsAudit = () => {
@@ -51,54 +47,39 @@ export const OpsAudit = () => {
         <ClearFilters />
       </div>
       <Loaded polled={polled} refresh={refresh}>
-        {({ complete, data, next }) => (
-          <div>
-            {data.length === 0
-              ? (
-                <Empty title={value.size === 0 ? "Nothing was done yet" : "Nothing matches"}>
-                  <p>
-                    Each change by an operator has a line here, and so have reads of what tasks say, and cancels and
-                    revocations by calls of other services: who, what, why, and how it ended.
-                  </p>
-                </Empty>
-              )
-              : (
-                <Rows
-                  caption="What was done, newest first"
-                  columns={["Action", "By", "Way", "Outcome", "Target", "User", "Reason", "When"]}
-                >
-                  {data.map((line) => (
-                    <tr key={line.id}>
-                      <th scope="row">{line.action.replaceAll("_", " ")}</th>
-                      <Cell label="By" class="cell-user">
-                        <Text>{line.operator}</Text>
-                      </Cell>
-                      <Cell label="Way">{line.via}</Cell>
-                      <Cell label="Outcome">{line.outcome}</Cell>
-                      <Cell label="Target">
-                        <Target line={line} />
-                      </Cell>
-                      <Cell label="User" class="cell-user">
-                        {line.sub === null ?
-                          "–" :
-                          line.sub.startsWith("hmac:") ?
-                          <Text>{line.sub}</Text> :
-                          (
-                            <a href={href(`/ops/users/${encodeURIComponent(line.sub)}`)}>
-                              <Text>{line.sub}</Text>
-                            </a>
-                          )}
-                      </Cell>
-                      <td class="cell-detail">
-                        <bdi>{line.reason ?? ""}</bdi>
-                      </td>
-                      <AgeCell label="When" at={line.at} />
-                    </tr>
-                  ))}
-                </Rows>
-              )}
-            <OlderPages next={next} isComplete={complete} />
-          </div>
+        {(page) => (
+          <PagedRows
+            page={page}
+            caption="What was done, newest first"
+            columns={["Action", "By", "Way", "Outcome", "Target", "User", "Reason", "When"]}
+            empty={
+              <Empty title={value.size === 0 ? "Nothing was done yet" : "Nothing matches"}>
+                <p>
+                  Each change by an operator has a line here, and so have reads of what tasks say, and cancels and
+                  revocations by calls of other services: who, what, why, and how it ended.
+                </p>
+              </Empty>
+            }
+          >
+            {(line) => (
+              <tr key={line.id}>
+                <th scope="row">{line.action.replaceAll("_", " ")}</th>
+                <Cell label="By" class="cell-user">
+                  <Text>{line.operator}</Text>
+                </Cell>
+                <Cell label="Way">{line.via}</Cell>
+                <Cell label="Outcome">{line.outcome}</Cell>
+                <Cell label="Target">
+                  <Target line={line} />
+                </Cell>
+                <UserCell sub={line.sub ?? "–"} isLink={line.sub?.startsWith("hmac:") === false} />
+                <td class="cell-detail">
+                  <bdi>{line.reason ?? ""}</bdi>
+                </td>
+                <AgeCell label="When" at={line.at} />
+              </tr>
+            )}
+          </PagedRows>
         )}
       </Loaded>
     </Screen>

@@ -1,9 +1,10 @@
 /** Bulk actions: the last ones, and how far one is. */
 import { useAction } from "../../actions.ts"
 import { CopyButton, Fact, Moment, shortId } from "../../components/Basics.tsx"
-import { useRows } from "../../components/Operators.tsx"
+import { Values } from "../../components/JsonTree.tsx"
+import { PagedRows, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Problem, Screen } from "../../components/Screen.tsx"
-import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
+import { AgeCell, Cell, Text } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { notify } from "../../messages.ts"
 import { get, intervals, mayChange, post } from "../../operator.ts"
@@ -23,58 +24,48 @@ const names: Readonly<Record<Bulk["action"], string>> = {
 
 const number = (count: number) => count.toLocaleString("en")
 
-const filterOf = (filter: Bulk["filter"]) =>
-  Object.entries(filter).map(([name, value]) =>
-    `${name}: ${
-      Array.isArray(value) ? `${value.length} given` : typeof value === "string" ? value : JSON.stringify(value)
-    }`
-  ).join(", ")
-
 export const OpsBulkList = () => {
   const { polled, refresh } = useRows<Views.BulkList>(() => "/bulk", intervals.overview)
   return (
     <Screen title="Bulk actions">
       <Loaded polled={polled} refresh={refresh}>
-        {({ data }) =>
-          data.length === 0 ?
-            (
+        {(page) => (
+          <PagedRows
+            page={page}
+            caption="Bulk actions, newest first"
+            columns={["Action", "State", "By", "Done", "Skipped", "Failed", "Matched", "Begun"]}
+            numbers={["Done", "Skipped", "Failed", "Matched"]}
+            empty={
               <Empty title="No bulk action yet">
                 <p>
                   One action on all that match a filter: cancel, run again, delete, or send webhooks again. It shows the
                   number first, goes on at a rate of yours, and can be stopped here. It begins at a list.
                 </p>
                 <p class="inline">
-                  <a class="button" href={href("/ops/tasks")}>Tasks</a>
-                  <a class="button" href={href("/ops/errors")}>Errors</a>
-                  <a class="button" href={href("/ops/stuck")}>Stuck</a>
-                  <a class="button" href={href("/ops/webhooks")}>Webhooks</a>
+                  {["Tasks", "Errors", "Stuck", "Webhooks"].map((name) => (
+                    <a key={name} class="button" href={href(`/ops/${name.toLowerCase()}`)}>{name}</a>
+                  ))}
                 </p>
               </Empty>
-            ) :
-            (
-              <Rows
-                caption="Bulk actions, newest first"
-                columns={["Action", "State", "By", "Done", "Skipped", "Failed", "Matched", "Begun"]}
-                numbers={["Done", "Skipped", "Failed", "Matched"]}
-              >
-                {data.map((bulk) => (
-                  <tr key={bulk.id}>
-                    <th scope="row" class="cell-id">
-                      <a href={href(`/ops/bulk/${bulk.id}`)} data-row="" title={bulk.id}>{names[bulk.action]}</a>
-                    </th>
-                    <Cell label="State">{bulk.state}</Cell>
-                    <Cell label="By" class="cell-user">
-                      <Text>{bulk.by}</Text>
-                    </Cell>
-                    <Cell label="Done" class="number">{number(bulk.done)}</Cell>
-                    <Cell label="Skipped" class="number">{number(bulk.skipped)}</Cell>
-                    <Cell label="Failed" class="number">{number(bulk.failed)}</Cell>
-                    <Cell label="Matched" class="number">{number(bulk.matched)}</Cell>
-                    <AgeCell label="Begun" at={bulk.started_at} />
-                  </tr>
+            }
+          >
+            {(bulk) => (
+              <tr key={bulk.id}>
+                <th scope="row" class="cell-id">
+                  <a href={href(`/ops/bulk/${bulk.id}`)} data-row="" title={bulk.id}>{names[bulk.action]}</a>
+                </th>
+                <Cell label="State">{bulk.state}</Cell>
+                <Cell label="By" class="cell-user">
+                  <Text>{bulk.by}</Text>
+                </Cell>
+                {(["done", "skipped", "failed", "matched"] as const).map((name) => (
+                  <Cell key={name} label={name} class="number">{number(bulk[name])}</Cell>
                 ))}
-              </Rows>
+                <AgeCell label="Begun" at={bulk.started_at} />
+              </tr>
             )}
+          </PagedRows>
+        )}
       </Loaded>
     </Screen>
   )
@@ -107,7 +98,7 @@ export const OpsBulk = ({ id }: { readonly id: string }) => {
         ? <button type="button" class="button danger" onClick={() => stop.run()}>Stop</button>
         : undefined}
     >
-      {stop.error === undefined ? null : <Problem error={stop.error} />}
+      <Problem error={stop.error} />
       <Loaded polled={state.value} refresh={refresh}>
         {(found) => (
           <>
@@ -130,7 +121,7 @@ export const OpsBulk = ({ id }: { readonly id: string }) => {
               <Fact term="Ended">{found.ended_at === null ? "–" : <Moment at={found.ended_at} />}</Fact>
               <Fact term="Rate">{found.rate} in a second</Fact>
               <Fact term="Filter">
-                <Text>{filterOf(found.filter)}</Text>
+                <Values value={found.filter} />
               </Fact>
               <Fact term="Reason">
                 <Text>{found.reason ?? "–"}</Text>

@@ -1,13 +1,14 @@
 /** The nodes with their shards. Any node can be drained through this one. */
 import { useState } from "preact/hooks"
 import { duration } from "../../clock.ts"
+import { Age } from "../../components/Basics.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
 import { Icon } from "../../components/Icon.tsx"
-import { useRows } from "../../components/Operators.tsx"
+import { ActionCell, useRows, withAction } from "../../components/Operators.tsx"
 import { Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows } from "../../components/Table.tsx"
 import { notify } from "../../messages.ts"
-import { intervals, mayChange, post } from "../../operator.ts"
+import { intervals, post } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 
 type Cluster = Views.Cluster
@@ -30,7 +31,11 @@ const Row = ({ count, node, onMove }: {
 }) => (
   <tr>
     <th scope="row" class="cell-node">
-      <bdi>{node.address}</bdi> {node.is_self ? <span class="detail">serves this page</span> : null}
+      <bdi>{node.address}</bdi>
+      <span class="detail">
+        {node.version}, started <Age at={node.started_at} />
+        {node.is_self ? ", serves this page" : ""}
+      </span>
     </th>
     <Cell label="State">
       <span class={`state ${node.drained ? "" : "state-delivered"}`}>
@@ -38,23 +43,17 @@ const Row = ({ count, node, onMove }: {
         {node.drained ? "drained" : "takes part"}
       </span>
     </Cell>
-    <Cell label="Shards" class="cell-strip">
+    <Cell label="Shards">
       {node.shards === null ? "all, on one node" : <Strip shards={node.shards} count={count} />}
     </Cell>
-    <Cell label="Tasks">{node.tasks.toLocaleString("en")}</Cell>
-    <Cell label="Lateness">{duration(node.lateness_ms)}</Cell>
-    <Cell label="Version">{node.version}</Cell>
-    <AgeCell label="Started" at={node.started_at} />
+    <Cell label="Tasks" class="number">{node.tasks.toLocaleString("en")}</Cell>
+    <Cell label="Lateness" class="number">{duration(node.lateness_ms)}</Cell>
     <AgeCell label="Seen" at={node.seen_at} />
-    {mayChange()
-      ? (
-        <td>
-          <button type="button" class="button" onClick={onMove}>
-            {node.drained ? "Take in" : "Drain"} <span class="visually-hidden">{node.address}</span>
-          </button>
-        </td>
-      )
-      : null}
+    <ActionCell>
+      <button type="button" class="button" onClick={onMove}>
+        {node.drained ? "Take in" : "Drain"} <span class="visually-hidden">{node.address}</span>
+      </button>
+    </ActionCell>
   </tr>
 )
 
@@ -88,7 +87,7 @@ const Move = ({ node: { address, drained, instance }, onClose, onDone }: {
 export const OpsCluster = () => {
   const [moving, setMoving] = useState<Node>()
   const { polled, refresh } = useRows<Cluster>(() => "/cluster", intervals.overview)
-  const names = ["Node", "State", "Shards", "Tasks", "Lateness", "Version", "Started", "Seen"]
+  const names = ["Node", "State", "Shards", "Tasks", "Lateness", "Seen"]
   return (
     <Screen title="Cluster">
       <Loaded polled={polled} refresh={refresh}>
@@ -103,7 +102,11 @@ export const OpsCluster = () => {
                 </p>
               )}
             <div class="wide" tabIndex={0} role="region" aria-label="Nodes in rows">
-              <Rows caption="Nodes" columns={mayChange() ? [...names, "Action"] : names}>
+              <Rows
+                caption="Nodes"
+                columns={withAction(names)}
+                numbers={["Tasks", "Lateness"]}
+              >
                 {members.map((node) => (
                   <Row
                     key={node.instance}

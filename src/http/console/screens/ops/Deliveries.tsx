@@ -82,7 +82,7 @@ export const DeliveryTable = ({ deliveries, onSent }: {
             </button>
           </p>
         )}
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
       <div class="wide" tabIndex={0} role="region" aria-label="Webhooks in rows">
         <Rows caption="Webhooks" columns={mayChange() ? ["Choose", ...names] : names}>
           {deliveries.map((delivery) => (

@@ -48,41 +48,45 @@ const Group = ({ group, onSilence }: {
   return (
     <tr>
       <th scope="row" class="cell-cause">
-        <a href={list} data-row="">
-          <bdi>{fingerprint === "" ? "(no text)" : fingerprint}</bdi>
-        </a>
-        {fingerprint === group.error ? null : <p class="detail" dir="auto">{group.error}</p>}
-        <p class="detail">
-          {counted(group.users, "user", "users")}, {counted(group.assistants, "assistant", "assistants")}, such as{" "}
-          {group.samples.map((uuid) => (
-            <a key={uuid} class="sample" href={href(`/ops/tasks/${uuid}`)} title={uuid}>
-              <code>{shortId(uuid)}</code>
+        <div class="cause">
+          <div>
+            <a href={list} data-row="">
+              <bdi>{fingerprint === "" ? "(no text)" : fingerprint}</bdi>
             </a>
-          ))}
-        </p>
-        <p class="inline">
-          <a class="button" href={list}>Show</a>
+            {fingerprint === group.error ? null : (
+              <p class="detail">
+                <bdi>{group.error}</bdi>
+              </p>
+            )}
+            <p class="detail">
+              {counted(group.users, "user", "users")}, {counted(group.assistants, "assistant", "assistants")}, such as
+              {" "}
+              {group.samples.map((uuid) => (
+                <a key={uuid} class="sample" href={href(`/ops/tasks/${uuid}`)} title={uuid}>
+                  <code>{shortId(uuid)}</code>
+                </a>
+              ))}
+            </p>
+          </div>
           {mayChange()
             ? (
-              <BulkButton
-                label="Run again or delete…"
-                actions={["rerun", "delete"]}
-                filter={() => ({ ...chosen(), fingerprint, status: "failed" })}
-              />
+              <p class="inline">
+                <BulkButton
+                  label="Run again or delete…"
+                  actions={["rerun", "delete"]}
+                  filter={() => ({ ...chosen(), fingerprint, status: "failed" })}
+                />
+                <button
+                  type="button"
+                  class="button quiet"
+                  onClick={() => onSilence(fingerprint, silence === undefined)}
+                >
+                  {silence === undefined ? "Silence for a day" : "No longer silent"}
+                </button>
+              </p>
             )
             : null}
-          {mayChange()
-            ? (
-              <button
-                type="button"
-                class="button quiet"
-                onClick={() => onSilence(fingerprint, silence === undefined)}
-              >
-                {silence === undefined ? "Silence for a day" : "No longer silent"}
-              </button>
-            )
-            : null}
-        </p>
+        </div>
         {silence === undefined ? null : (
           <p class="detail">
             Silent by <bdi>{silence.by}</bdi> until <Moment at={silence.until} />
@@ -119,7 +123,7 @@ const Causes = ({ groups }: Pick<Errors, "groups">) => {
   )
   return (
     <>
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
       {loud === undefined || loud.length === 0
         ? (
           <p class="calm">

@@ -8,7 +8,7 @@ import { Icon } from "../../components/Icon.tsx"
 import { useRead } from "../../components/Operators.tsx"
 import { Plot, topOf } from "../../components/Plot.tsx"
 import { Loaded, Problem, Screen } from "../../components/Screen.tsx"
-import { DataTable } from "../../components/Table.tsx"
+import { DataTable, Figures } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { get, intervals, mayChange, queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
@@ -98,16 +98,7 @@ const Numbers = ({ overview }: { readonly overview: Overview }) => {
   ]
   return (
     <>
-      <ul class="figures">
-        {figures.map(([label, value, to]) => (
-          <li key={label} class="card">
-            <a href={href(to)}>
-              <span>{label}</span>
-              <strong>{typeof value === "number" ? value.toLocaleString("en") : value}</strong>
-            </a>
-          </li>
-        ))}
-      </ul>
+      <Figures figures={figures} />
       <p class="hint">
         {next === null ? "No deadline is set." : overdue > 0
           ? `The earliest deadline passed ${duration(overdue)} ago.`
@@ -187,6 +178,8 @@ const Plots = ({ history: { from, series, step }, span, starts }: {
   )
 }
 
+const timeColumns = ["Tasks", "Waiting p50", "Waiting p95", "Running p50", "Running p95"]
+
 /** How long tasks wait and run. */
 const Times = ({ durations: { complete, data } }: { readonly durations: Views.Durations }) =>
   data.length === 0 ? null : (
@@ -195,8 +188,8 @@ const Times = ({ durations: { complete, data } }: { readonly durations: Views.Du
       <DataTable
         region="Times by assistant"
         caption="Times by assistant, most tasks first"
-        columns={["Assistant", "Tasks", "Waiting, half", "19 of 20", "Running, half", "19 of 20 "]}
-        numbers={["Tasks", "Waiting, half", "19 of 20", "Running, half", "19 of 20 "]}
+        columns={["Assistant", ...timeColumns]}
+        numbers={timeColumns}
       >
         {data.slice(0, 20).map(({ assistant_id: id, name, running_ms: running, tasks, waiting_ms: waiting }) => (
           <tr key={id}>
@@ -253,28 +246,19 @@ const pauses = 6
 /** The alerts of a day that no longer hold, from its counts: each with its begin and its end, the newest first. */
 const pastOf = ({ from, series, step }: History, current: Overview["alerts"]): ReadonlyArray<Past> => {
   const [start, width] = [Date.parse(from), step * 1000 * together]
-  const length = Math.ceil((series["created"]?.length ?? 0) / together)
+  const add = (id: string) => (a: number, b: number) => id === "clocks_late" ? Math.max(a, b) : a + b
   return pastRules.flatMap(([id, isHeld, word, counted]) => {
     const found: Array<Past & { readonly count: number }> = []
-    for (let period = 0; period < length; period++) {
-      const values = (name: string) => series[name]?.slice(period * together, (period + 1) * together) ?? []
+    for (let period = 0; period < (series["created"]?.length ?? 0) / together; period++) {
       const at = (name: string) =>
-        name === "late_ms_max" ? Math.max(0, ...values(name)) : values(name).reduce((sum, value) => sum + value, 0)
+        series[name]?.slice(period * together, (period + 1) * together).reduce(add(id), 0) ?? 0
       if (!isHeld(at)) continue
       const begin = start + period * width
       const last = found.at(-1)
-      const joins = last !== undefined && begin - last.to <= pauses * width
-      const count = id === "clocks_late"
-        ? Math.max(at(counted), joins ? last.count : 0)
-        : at(counted) + (joins ? last.count : 0)
-      if (joins) found.pop()
-      found.push({
-        id,
-        count,
-        message: `${count.toLocaleString("en")} ${word}`,
-        from: joins ? last.from : begin,
-        to: Math.min(begin + width, Date.now())
-      })
+      const joined = last !== undefined && begin - last.to <= pauses * width ? found.pop() : undefined
+      const count = add(id)(at(counted), joined?.count ?? 0)
+      const message = `${count.toLocaleString("en")} ${word}`
+      found.push({ id, count, message, from: joined?.from ?? begin, to: Math.min(begin + width, Date.now()) })
     }
     return current.some((alert) => alert.id === id) ? found.slice(0, -1) : found
   }).toSorted((a, b) => b.to - a.to)
@@ -296,7 +280,7 @@ const PastAlerts = ({ alerts, history }: Pick<Overview, "alerts"> & { readonly h
   return past.length === 0 ? null : (
     <section class="section" aria-label="Alerts of the last day">
       <h2>In the last day</h2>
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
       <ul class="alerts past">
         {past.slice(0, 10).map((alert) => (
           <li key={keyOf(alert)}>

@@ -1,11 +1,11 @@
 /** The runs that the core has and those that wait for room, by assistant. An assistant can be limited and paused. */
 import { useState } from "preact/hooks"
-import { Age, Fact, TextField } from "../../components/Basics.tsx"
+import { Age, TextField } from "../../components/Basics.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
 import { Icon } from "../../components/Icon.tsx"
-import { useRows } from "../../components/Operators.tsx"
+import { ActionCell, useRows, withAction } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
-import { AgeCell, Cell, Rows } from "../../components/Table.tsx"
+import { AgeCell, Cell, Figures, Rows } from "../../components/Table.tsx"
 import { notify } from "../../messages.ts"
 import { intervals, mayChange, put } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
@@ -36,22 +36,18 @@ const Row = ({ assistant, onAsk, queue }: {
         {assistant.paused ? "paused" : "open"}
       </span>
     </Cell>
-    <Cell label="Running">{assistant.running.toLocaleString("en")}</Cell>
-    <Cell label="Limit">{limitOf(assistant.runs ?? queue.runs_per_assistant)}</Cell>
-    <Cell label="Waiting">{assistant.waiting.toLocaleString("en")}</Cell>
+    <Cell label="Running" class="number">{assistant.running.toLocaleString("en")}</Cell>
+    <Cell label="Limit" class="number">{limitOf(assistant.runs ?? queue.runs_per_assistant)}</Cell>
+    <Cell label="Waiting" class="number">{assistant.waiting.toLocaleString("en")}</Cell>
     <AgeCell label="Oldest" at={assistant.oldest_waiting_since} />
-    {mayChange()
-      ? (
-        <td>
-          <button type="button" class="button" onClick={() => onAsk({ ask: "pause", assistant })}>
-            {assistant.paused ? "Resume" : "Pause"} <span class="visually-hidden">{nameOf(assistant)}</span>
-          </button>{" "}
-          <button type="button" class="button" onClick={() => onAsk({ ask: "limit", assistant })}>
-            Limit <span class="visually-hidden">{nameOf(assistant)}</span>
-          </button>
-        </td>
-      )
-      : null}
+    <ActionCell>
+      <button type="button" class="button" onClick={() => onAsk({ ask: "pause", assistant })}>
+        {assistant.paused ? "Resume" : "Pause"} <span class="visually-hidden">{nameOf(assistant)}</span>
+      </button>{" "}
+      <button type="button" class="button" onClick={() => onAsk({ ask: "limit", assistant })}>
+        Limit <span class="visually-hidden">{nameOf(assistant)}</span>
+      </button>
+    </ActionCell>
   </tr>
 )
 
@@ -116,9 +112,16 @@ const Limit = ({ assistant, onClose, onDone }: DialogProps & { readonly assistan
   )
 }
 
-const Problem = ({ queue: { core_busy_since: busySince, core_unreachable: unreachable, waiting } }: {
-  readonly queue: Queue
-}) => {
+/** Waiting runs by what they wait for: room, or the end of a pause. */
+const waitingOf = ({ assistants, waiting }: Queue) => {
+  const held = assistants.filter(({ paused, waiting }) => paused && waiting > 0)
+  const paused = held.reduce((sum, each) => sum + each.waiting, 0)
+  const since = assistants.flatMap((each) => each.paused ? [] : each.oldest_waiting_since ?? []).toSorted()[0]
+  return { held, paused, since, forRoom: Math.max(0, waiting - paused) }
+}
+
+const Problem = ({ queue }: { readonly queue: Queue }) => {
+  const { core_busy_since: busySince, core_unreachable: unreachable } = queue
   const since = unreachable?.since ?? busySince
   return since === null ? null : (
     <p class="banner" role="status">
@@ -134,21 +137,20 @@ const Problem = ({ queue: { core_busy_since: busySince, core_unreachable: unreac
             <>
               The core was lost <Age at={since} />: <bdi>{unreachable.reason}</bdi>
             </>
-          )}. {waiting.toLocaleString("en")} wait.
+          )}. {waitingOf(queue).forRoom.toLocaleString("en")} wait for room.
       </span>
     </p>
   )
 }
 
 /** Runs that wait only because someone has paused their assistants. */
-const Held = ({ assistants }: Pick<Queue, "assistants">) => {
-  const held = assistants.filter(({ paused, waiting }) => paused && waiting > 0)
-  const waiting = held.reduce((sum, each) => sum + each.waiting, 0)
+const Held = ({ queue }: { readonly queue: Queue }) => {
+  const { held, paused } = waitingOf(queue)
   return held.length === 0 ? null : (
     <p class="banner" role="status">
       <Icon name="warning" />
       <span>
-        {waiting.toLocaleString("en")} {waiting === 1 ? "run waits" : "runs wait"} because of a pause:{" "}
+        {paused.toLocaleString("en")} {paused === 1 ? "run waits" : "runs wait"} because of a pause:{" "}
         {held.slice(0, 3).map((each, index) => (
           <>
             {index === 0 ? "" : ", "}
@@ -161,18 +163,27 @@ const Held = ({ assistants }: Pick<Queue, "assistants">) => {
   )
 }
 
-const Summary = ({ queue }: { readonly queue: Queue }) => (
-  <>
-    <Problem queue={queue} />
-    <Held assistants={queue.assistants} />
-    <dl class="facts queue-facts">
-      <Fact term="Running">{queue.running.toLocaleString("en")}</Fact>
-      <Fact term="Limit">{limitOf(queue.runs)}</Fact>
-      <Fact term="Waiting">{queue.waiting.toLocaleString("en")}</Fact>
-      <Fact term="Oldest">{queue.oldest_waiting_since === null ? "–" : <Age at={queue.oldest_waiting_since} />}</Fact>
-    </dl>
-  </>
-)
+const Summary = ({ queue }: { readonly queue: Queue }) => {
+  const { forRoom, paused, since } = waitingOf(queue)
+  return (
+    <>
+      <Problem queue={queue} />
+      <Held queue={queue} />
+      <Figures
+        figures={[
+          [
+            queue.runs === null ? "Running" : `Running of ${queue.runs.toLocaleString("en")}`,
+            queue.running,
+            "/ops/tasks?status=processing"
+          ],
+          ["Waiting for room", forRoom, "/ops/tasks?status=pending"],
+          ["The longest since", since === undefined ? "–" : <Age at={since} />, "/ops/tasks?status=pending"],
+          ["Held by a pause", paused, "/ops/tasks?status=pending"]
+        ]}
+      />
+    </>
+  )
+}
 
 const columns = ["Assistant", "State", "Running", "Limit", "Waiting", "Oldest"]
 
@@ -198,7 +209,11 @@ export const OpsQueue = () => {
                 </Empty>
               ) :
               (
-                <Rows caption="Assistants, most waiting first" columns={mayChange() ? [...columns, "Action"] : columns}>
+                <Rows
+                  caption="Assistants, most waiting first"
+                  columns={withAction(columns)}
+                  numbers={["Running", "Limit", "Waiting"]}
+                >
                   {queue.assistants.map((assistant) => (
                     <Row key={assistant.assistant_id} assistant={assistant} queue={queue} onAsk={setQuestion} />
                   ))}

@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks"
 import { Moment, Segments, TextField } from "../../components/Basics.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
-import { OlderPages, useRows } from "../../components/Operators.tsx"
+import { PagedRows, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
-import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
+import { AgeCell, Cell, Text } from "../../components/Table.tsx"
 import { notify } from "../../messages.ts"
 import { mayChange, post, queryOf } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
@@ -69,27 +69,22 @@ export const OpsRevocations = () => {
         : undefined}
     >
       <Loaded polled={polled} refresh={refresh}>
-        {({ complete, data, next }) => (
-          <div>
-            {data.length === 0 ?
-              (
-                <Empty title="No token is revoked">
-                  <p>
-                    Revoke the tokens of a lost device, or of a user who has left: every node refuses them within 5
-                    seconds.
-                  </p>
-                </Empty>
-              ) :
-              (
-                <Rows
-                  caption="Revocations, newest first"
-                  columns={["Kind", "What", "Issued before", "Expires", "Revoked"]}
-                >
-                  {data.map((revoked) => <Row key={subjectOf(revoked).join(" ")} revoked={revoked} />)}
-                </Rows>
-              )}
-            <OlderPages next={next} isComplete={complete} />
-          </div>
+        {(page) => (
+          <PagedRows
+            page={page}
+            caption="Revocations, newest first"
+            columns={["Kind", "What", "Issued before", "Expires", "Revoked"]}
+            empty={
+              <Empty title="No token is revoked">
+                <p>
+                  Revoke the tokens of a lost device, or of a user who has left: every node refuses them within 5
+                  seconds.
+                </p>
+              </Empty>
+            }
+          >
+            {(revoked) => <Row key={subjectOf(revoked).join(" ")} revoked={revoked} />}
+          </PagedRows>
         )}
       </Loaded>
       {isRevoking ? <Revoke onClose={() => setRevoking(false)} onDone={refresh} /> : null}

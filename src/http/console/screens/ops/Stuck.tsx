@@ -4,12 +4,11 @@ import { duration } from "../../clock.ts"
 import { Age, Status } from "../../components/Basics.tsx"
 import { BulkButton } from "../../components/Bulk.tsx"
 import { Icon } from "../../components/Icon.tsx"
-import { useRead, useRows } from "../../components/Operators.tsx"
+import { ActionCell, useRead, useRows, withAction } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
-import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
+import { AgeCell, Cell, Rows, TaskCell, UserCell } from "../../components/Table.tsx"
 import { mayChange } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
-import { href } from "../../Router.ts"
 import { Cancel } from "./Task.tsx"
 
 type Run = Views.Stuck["data"][number]
@@ -44,19 +43,11 @@ const Row = ({ onCancel, run }: { readonly run: Run; readonly onCancel: () => vo
       <strong class="late">{duration(run.idle_ms)}</strong>
       {run.waiting_on?.hand_overs ? `, got it ${run.waiting_on.hand_overs}×` : ""}
     </Cell>
-    <Cell label="User" class="cell-user">
-      <a href={href(`/ops/users/${encodeURIComponent(run.sub)}`)}>
-        <Text>{run.sub}</Text>
-      </a>
-    </Cell>
+    <UserCell sub={run.sub} />
     <Cell label="Fails">{run.waiting_on === null ? "–" : <Age at={run.waiting_on.until} />}</Cell>
-    {mayChange()
-      ? (
-        <td class="cell-action">
-          <button type="button" class="button danger" onClick={onCancel}>Cancel…</button>
-        </td>
-      )
-      : null}
+    <ActionCell>
+      <button type="button" class="button danger" onClick={onCancel}>Cancel…</button>
+    </ActionCell>
   </tr>
 )
 
@@ -85,7 +76,7 @@ const Group = ({ onCancel, runs }: {
         : null}
       <Rows
         caption={`${why}, without progress for longest first`}
-        columns={mayChange() ? [...columns, "Action"] : columns}
+        columns={withAction(columns)}
       >
         {runs.map((run) => <Row key={run.uuid} run={run} onCancel={() => onCancel(run)} />)}
       </Rows>
@@ -112,9 +103,7 @@ const Late = () => {
                   <Status status={status} />
                 </td>
                 <TaskCell below="/ops/tasks" uuid={uuid} />
-                <Cell label="User" class="cell-user">
-                  <Text>{sub}</Text>
-                </Cell>
+                <UserCell sub={sub} />
                 <Cell label="Deadline">{clock === "acceptance" ? "acceptance" : "time limit"}</Cell>
                 <AgeCell label="Due" at={due} />
                 <Cell label="Late">

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks"
 import { useAction } from "../../actions.ts"
 import { duration } from "../../clock.ts"
-import { Age, CopyButton, Fact, Moment, placeOf, Status, wordOf } from "../../components/Basics.tsx"
+import { Age, CopyButton, Fact, Moment, placeOf, shortId, Status, wordOf } from "../../components/Basics.tsx"
 import { CancelTask } from "../../components/Dialog.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
 import { Loaded, Problem, Screen } from "../../components/Screen.tsx"
@@ -110,7 +110,7 @@ const ContentSection = ({ uuid }: { readonly uuid: string }) => {
           </div>
         )
         : <JsonTree value={content} />}
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
     </section>
   )
 }
@@ -150,7 +150,8 @@ export const OpsTask = ({ uuid }: { readonly uuid: string }) => {
       title={`Task ${uuid.slice(0, 8)}`}
       heading={
         <>
-          Task <code>{uuid}</code> <CopyButton what="uuid" text={() => uuid} />
+          Task <code title={uuid}>{shortId(uuid)}</code> <CopyButton what="uuid" text={() => uuid} />{" "}
+          {task === undefined ? null : <Status status={task.status} />}
         </>
       }
       actions={mayCancel
@@ -160,9 +161,6 @@ export const OpsTask = ({ uuid }: { readonly uuid: string }) => {
       <Loaded polled={state.value} refresh={refresh}>
         {(found) => (
           <>
-            <p>
-              <Status status={found.status} />
-            </p>
             {found.error === null ? null : (
               <div class={`task-error ${found.status === "failed" ? "" : "task-reason"}`}>
                 <div dir="auto">{found.error}</div>

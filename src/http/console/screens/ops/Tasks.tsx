@@ -1,10 +1,10 @@
 /** The tasks of all users, by a part of what identifies them, status and time. A uuid leads straight to its task. */
-import { IconButton, Status } from "../../components/Basics.tsx"
+import { Age, IconButton, Status } from "../../components/Basics.tsx"
 import { type BulkAction, BulkButton } from "../../components/Bulk.tsx"
 import { change, Select, TextFilter } from "../../components/Filters.tsx"
-import { chosen, ClearFilters, OlderPages, RangeSelect, useRows } from "../../components/Operators.tsx"
+import { chosen, ClearFilters, PagedRows, RangeSelect, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
-import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
+import { AgeCell, Cell, TaskCell, Text, UserCell } from "../../components/Table.tsx"
 import { mayChange } from "../../operator.ts"
 import type * as Views from "../../operatorTypes.ts"
 import { href, navigate, query, queryOf } from "../../Router.ts"
@@ -30,27 +30,30 @@ const nextDeadline = ({ acceptance_deadline_at: acceptance, completed_at: end, d
 export const assistantOf = ({ assistant_id: id, assistant_name: name }: Task): string =>
   name ?? (id === null ? "–" : `Assistant ${id}`)
 
-const Row = ({ task }: { readonly task: Task }) => (
-  <tr>
-    <td class="cell-status">
-      <Status status={task.status} />
-    </td>
-    <TaskCell below="/ops/tasks" uuid={task.uuid} />
-    <Cell label="User" class="cell-user">
-      <a href={href(`/ops/users/${encodeURIComponent(task.sub)}`)}>
-        <Text>{task.sub}</Text>
-      </a>
-    </Cell>
-    <Cell label="Assistant" class="cell-assistant">
-      <bdi>{assistantOf(task)}</bdi>
-    </Cell>
-    <td class="cell-detail">
-      <bdi>{detailOf(task).slice(0, 300)}</bdi>
-    </td>
-    <AgeCell label="Created" at={task.created_at} />
-    <AgeCell label="Next deadline" at={nextDeadline(task)} />
-  </tr>
-)
+const Row = ({ task }: { readonly task: Task }) => {
+  const deadline = nextDeadline(task)
+  return (
+    <tr>
+      <td class="cell-status">
+        <Status status={task.status} />
+      </td>
+      <TaskCell below="/ops/tasks" uuid={task.uuid} />
+      <UserCell sub={task.sub} />
+      <Cell label="Assistant" class="cell-assistant">
+        <bdi>{assistantOf(task)}</bdi>
+      </Cell>
+      <td class="cell-detail">
+        <bdi>{detailOf(task).slice(0, 300)}</bdi>
+        {deadline === null ? null : (
+          <span>
+            due <Age at={deadline} />
+          </span>
+        )}
+      </td>
+      <AgeCell label="Created" at={task.created_at} />
+    </tr>
+  )
+}
 
 /** What fits tasks of a status. */
 const actionsFor = (status: string | null): ReadonlyArray<BulkAction> =>
@@ -120,24 +123,19 @@ export const Tasks = () => {
       <Chosen name="error" label="Error" />
       <Chosen name="fingerprint" label="Cause" />
       <Loaded polled={polled} refresh={refresh}>
-        {({ complete, data, next }) => (
-          <div>
-            {data.length === 0
-              ? (
-                <Empty title={isFiltered ? "No task matches" : "No tasks in the last 24 hours"}>
-                  <a class="button" href={href("/ops/tasks?range=month")}>Look at 31 days</a>
-                </Empty>
-              )
-              : (
-                <Rows
-                  caption="Tasks of all users, newest first"
-                  columns={["Status", "Task", "User", "Assistant", "Detail", "Created", "Next deadline"]}
-                >
-                  {data.map((task) => <Row key={task.uuid} task={task} />)}
-                </Rows>
-              )}
-            <OlderPages next={next} isComplete={complete} />
-          </div>
+        {(page) => (
+          <PagedRows
+            page={page}
+            caption="Tasks of all users, newest first"
+            columns={["Status", "Task", "User", "Assistant", "Detail", "Created"]}
+            empty={
+              <Empty title={isFiltered ? "No task matches" : "No tasks in the last 24 hours"}>
+                <a class="button" href={href("/ops/tasks?range=month")}>Look at 31 days</a>
+              </Empty>
+            }
+          >
+            {(task) => <Row key={task.uuid} task={task} />}
+          </PagedRows>
         )}
       </Loaded>
     </Screen>

@@ -3,8 +3,9 @@ import { useState } from "preact/hooks"
 import { Age, Fact, Moment, Status, TextField } from "../../components/Basics.tsx"
 import { BulkButton } from "../../components/Bulk.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
+import { Values } from "../../components/JsonTree.tsx"
 import { Loaded, Screen } from "../../components/Screen.tsx"
-import { AgeCell, Rows, TaskCell, Text } from "../../components/Table.tsx"
+import { AgeCell, Figures, Rows, TaskCell, Text } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { notify } from "../../messages.ts"
 import { get, intervals, mayChange, post, put, queryOf } from "../../operator.ts"
@@ -22,14 +23,11 @@ const Said = ({ term, value }: { readonly term: string; readonly value: unknown 
   typeof value !== "object" || value === null ? null : (
     <section class="card user-part" aria-label={term}>
       <h2>{term}</h2>
-      <dl>
-        {Object.entries(value).map(([name, part]) => (
-          <div key={name}>
-            <dt>{name.replaceAll("_", " ")}</dt>
-            <dd>{typeof part === "number" ? number(part) : String(part ?? "–")}</dd>
-          </div>
-        ))}
-      </dl>
+      <Values
+        value={Object.fromEntries(
+          Object.entries(value).map(([name, part]) => [name, typeof part === "number" ? number(part) : part])
+        )}
+      />
     </section>
   )
 
@@ -174,22 +172,15 @@ export const OpsUser = ({ sub }: { readonly sub: string }) => {
       <Loaded polled={state.value} refresh={refresh}>
         {(user) => (
           <>
-            <ul class="figures">
-              {([
-                ["Slots in use", `${user.slots.used} of ${user.slots.maximum}`, { sub: user.sub, range: "month" }],
-                ["Running", user.running, { sub: user.sub, status: "processing" }],
-                ["Waiting", user.waiting, { sub: user.sub, status: "pending" }],
-                ["Waits for the user", user.interrupted, { sub: user.sub, status: "interrupted" }],
-                ["Failed in 7 days", user.failures, { sub: user.sub, status: "failed", range: "week" }]
-              ] as const).map(([label, value, filter]) => (
-                <li key={label} class="card">
-                  <a href={href(`/ops/tasks${queryOf(filter)}`)}>
-                    <span>{label}</span>
-                    <strong>{typeof value === "number" ? number(value) : value}</strong>
-                  </a>
-                </li>
-              ))}
-            </ul>
+            <Figures
+              figures={([
+                ["Slots in use", `${user.slots.used} of ${user.slots.maximum}`, { range: "month" }],
+                ["Running", user.running, { status: "processing" }],
+                ["Waiting", user.waiting, { status: "pending" }],
+                ["Waits for the user", user.interrupted, { status: "interrupted" }],
+                ["Failed in 7 days", user.failures, { status: "failed", range: "week" }]
+              ] as const).map(([label, value, filter]) => [label, value, `/ops/tasks${queryOf({ sub, ...filter })}`])}
+            />
             <dl class="facts">
               <Fact term="Limit of active tasks">
                 {user.limits.max_active_tasks === null ? "the default" : `${user.slots.maximum}, its own`} {mayChange()

@@ -35,6 +35,7 @@ const OriginTable = ({ data }: Pick<Origins, "data">) => (
   <Rows
     caption="Targets of webhooks, most failures first"
     columns={["Origin", "Pending", "Failed", "Newest failure", "Oldest"]}
+    numbers={["Pending", "Failed"]}
   >
     {data.map(({ failed, last_error: error, oldest_failed_at: oldest, origin, pending }) => (
       <tr key={origin}>
@@ -43,8 +44,8 @@ const OriginTable = ({ data }: Pick<Origins, "data">) => (
             <Text>{origin}</Text>
           </a>
         </th>
-        <Cell label="Pending">{pending}</Cell>
-        <Cell label="Failed">{failed}</Cell>
+        <Cell label="Pending" class="number">{pending}</Cell>
+        <Cell label="Failed" class="number">{failed}</Cell>
         <Cell label="Newest failure">{error ?? "–"}</Cell>
         <AgeCell label="Oldest" at={oldest} />
       </tr>

@@ -7,6 +7,7 @@ import { active } from "../../active.ts"
 import { client } from "../../api.ts"
 import { TextField } from "../../components/Basics.tsx"
 import { Problem } from "../../components/Screen.tsx"
+import { textsOf } from "../../forms.ts"
 import { listField, saidIn, textField } from "../../json.ts"
 import { notify } from "../../messages.ts"
 import { bodyOf, formOf } from "../../newTask.ts"
@@ -18,14 +19,11 @@ import { href, navigate } from "../../Router.ts"
 const conversationOf = ({ turn }: Task, request: NonNullable<Task["request"]>): CreateTask["turns"] => {
   if (turn !== null && listField(turn, "messages").length > 0) return [turn]
   const said = saidIn(turn).map((item) => typeof item === "string" ? item : textField(item, "text") ?? "")
-  return [...request.turns, { role: "user", content: textsOf(request) }, {
+  return [...request.turns, { role: "user", content: textsOf(request.input) }, {
     role: "assistant",
     content: said.join("\n\n")
   }]
 }
-
-const textsOf = ({ input }: NonNullable<Task["request"]>) =>
-  input.flatMap((item) => item.type === "text" ? [item.text] : []).join("\n\n")
 
 export const Reply = ({ request, task }: {
   readonly task: Task
@@ -74,7 +72,7 @@ export const Reply = ({ request, task }: {
           setText(value)
         }}
       />
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
       <div class="form-end">
         <a class="button quiet" href={href(`/new?after=${task.uuid}`)}>With files and options</a>
         <button type="submit" class="button primary" aria-disabled={isBusy} title="Ctrl+Enter">Send</button>

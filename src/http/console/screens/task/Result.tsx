@@ -33,7 +33,7 @@ const Stop = ({ uuid }: { readonly uuid: string }) => {
   return (
     <>
       <button type="button" class="button" aria-disabled={isBusy} onClick={() => run()}>Stop</button>
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
     </>
   )
 }

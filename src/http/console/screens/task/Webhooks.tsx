@@ -92,7 +92,7 @@ const DeliveryCard = ({ delivery, onSent, uuid }: {
         </span>
         <button type="button" class="button" aria-disabled={isBusy} onClick={() => run()}>Send again</button>
       </div>
-      {error === undefined ? null : <Problem error={error} />}
+      <Problem error={error} />
       {delivery.attempts.length === 0
         ? <p class="hint">No attempt yet</p>
         : <Attempts attempts={delivery.attempts} />}
