@@ -1,8 +1,8 @@
 /**
  * The task and its state machine. `transitions` is the only definition of which status may follow which:
- * `transition`, the guards in SQL, the table in src/domain/README.md and the property tests all read it.
+ * `statusAfter`, the guards in SQL, the table in src/domain/README.md and the property tests all read it.
  */
-import { Result, Schema } from "effect"
+import { Schema } from "effect"
 import { OpaqueJson } from "./json/OpaqueJson.ts"
 import { Principal } from "./Principal.ts"
 import { Timestamp } from "./Timestamp.ts"
@@ -95,33 +95,19 @@ const transitions = {
   canceled: {}
 } as const satisfies Record<TaskStatus, Partial<Record<TaskEventTag, TaskStatus>>>
 
-class IllegalTransition extends Schema.TaggedError<IllegalTransition>()("IllegalTransition", {
-  from: TaskStatus,
-  event: Schema.String
-}) {
-  override get message() {
-    return `${this.event} does not apply to a task that is ${this.from}`
-  }
-}
-
 const table: Readonly<Record<TaskStatus, Partial<Record<TaskEventTag, TaskStatus>>>> = transitions
 
-const next = (from: TaskStatus, event: TaskEventTag): TaskStatus | undefined => table[from][event]
-
-/** The status that `event` leads to from `from`. It is total over every status and event. */
-export const transition = (from: TaskStatus, event: TaskEventTag): Result.Result<TaskStatus, IllegalTransition> => {
-  const to = next(from, event)
-  return to === undefined ? Result.fail(new IllegalTransition({ from, event })) : Result.succeed(to)
-}
+/** The status that `event` leads to from `from`; undefined if it does not apply to a task that is `from`. */
+export const statusAfter = (from: TaskStatus, event: TaskEventTag): TaskStatus | undefined => table[from][event]
 
 /** The statuses that an event may leave: the guard of every statement that changes a task. */
 export const sourcesOf = (event: TaskEventTag): ReadonlyArray<TaskStatus> =>
-  TaskStatus.literals.filter((status) => next(status, event) !== undefined)
+  TaskStatus.literals.filter((status) => statusAfter(status, event) !== undefined)
 
 /** The status that an event leads to. It does not depend on the status it leaves, which a test asserts. */
 export const targetOf = (event: TaskEventTag): TaskStatus => {
   for (const status of TaskStatus.literals) {
-    const to = next(status, event)
+    const to = statusAfter(status, event)
     if (to !== undefined) return to
   }
   throw new Error(`no transition for ${event}`)
@@ -138,6 +124,8 @@ export const activeStatuses: ReadonlyArray<TaskStatus> = TaskStatus.literals.fil
 
 /** Statuses in which the core has the run, or is to get it. */
 export const runningStatuses: ReadonlyArray<TaskStatus> = sourcesOf("Completed")
+
+export const isRunning = (status: TaskStatus): boolean => statusAfter(status, "Completed") !== undefined
 
 /** Whether the event is refused when the token of the run is revoked. The task then fails. */
 export const needsValidToken = (event: TaskEventTag): boolean => tokenBound.has(event)

@@ -1,6 +1,6 @@
 /** The party that has to act next on a task, and its deadline. Shown with `?include=waiting_on`. */
 import { type Deadlines, dueAt } from "./Deadline.ts"
-import type { TaskHead } from "./Task.ts"
+import { isRunning, type TaskHead } from "./Task.ts"
 import type { Timestamp } from "./Timestamp.ts"
 
 /** Places in the queue are counted up to this: it means at least so many. */
@@ -21,7 +21,7 @@ type Waiting = Deadlines & Pick<TaskHead, "lastEventAt" | "redispatches" | "room
 
 /** Whether the run of a task waits until the core has room. */
 export const isQueued = ({ room, status }: Pick<TaskHead, "status" | "room">): boolean =>
-  room === "waiting" && (status === "pending" || status === "processing")
+  room === "waiting" && isRunning(status)
 
 /** Null for a task that has ended. A run without a place has just left the queue, or is the next to do so. */
 export const waitingOn = (task: Waiting, position = 1): WaitingOn | null => {
@@ -41,7 +41,9 @@ export const waitingOn = (task: Waiting, position = 1): WaitingOn | null => {
       }
     case "interrupted":
       return { party: "client", for: "tool_results", until }
-    default:
+    case "completed":
+    case "failed":
+    case "canceled":
       return null
   }
 }

@@ -24,6 +24,7 @@ import {
   GaugeHooks,
   RevocationHooks,
   TaskLinks,
+  TurnReport,
   UserDataOfExtensions
 } from "../services/Extensions.ts"
 import { AssistantBackend } from "../services/files/AssistantBackend.ts"
@@ -42,7 +43,6 @@ import * as Migrations from "../services/store/schema/Migrations.ts"
 import { writeProbe } from "../services/store/schema/WriteProbe.ts"
 import * as MeasuredTaskStore from "../services/store/tasks/MeasuredTaskStore.ts"
 import * as TaskStoreSql from "../services/store/tasks/TaskStoreSql.ts"
-import { TurnReport } from "../services/store/TurnReport.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { Tasks } from "../services/tasks/Tasks.ts"
 import { NodeClock } from "../services/timing/NodeClock.ts"

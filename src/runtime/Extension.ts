@@ -13,7 +13,14 @@ import type { Link } from "../http/Home.ts"
 import type { OperatorAuthorization } from "../http/OperatorRoutes.ts"
 import type { TaskActors } from "../services/actors/TaskActors.ts"
 import type { CoreClient } from "../services/core/CoreClient.ts"
-import type { CallbackFormat, CreateLimit, RevocationHook, TaskLink, UserData } from "../services/Extensions.ts"
+import type {
+  CallbackFormat,
+  CreateLimit,
+  RevocationHook,
+  TaskLink,
+  TurnReport,
+  UserData
+} from "../services/Extensions.ts"
 import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import type { Memory } from "../services/limits/Memory.ts"
 import type { LiveReading } from "../services/live/LiveReading.ts"
@@ -26,7 +33,6 @@ import type { MemoryTables } from "../services/store/MemoryTables.ts"
 import type { RunQueue } from "../services/store/queue/RunQueue.ts"
 import type { Tables } from "../services/store/schema/Migrations.ts"
 import type { TaskStore } from "../services/store/tasks/TaskStore.ts"
-import type { TurnReport } from "../services/store/TurnReport.ts"
 import type { TaskRequests } from "../services/tasks/TaskRequests.ts"
 import type { Tasks } from "../services/tasks/Tasks.ts"
 import type { TaskWatch } from "../services/tasks/TaskWatch.ts"

@@ -64,7 +64,9 @@ const makePorts = Effect.fnUntraced(function*({ cluster: configured, workers }: 
     /** Those that an operator has set stay. The other workers learn the port of the internal routes. */
     renew: Effect.fnUntraced(function*(index: number) {
       if (configured !== undefined) return
-      const [first, second] = yield* freePorts(2)
+      // One of a worker that is being started again looks free.
+      const assigned = new Set([...inCluster, ...own])
+      const [first, second] = (yield* freePorts(2 + assigned.size)).filter((port) => !assigned.has(port))
       inCluster[index] = first!
       own[index] = second!
       for (const worker of Object.values(cluster.workers ?? {})) worker?.send({ ports: own })

@@ -4,6 +4,7 @@
  */
 import { Array as Arr, Context, Effect, Option } from "effect"
 import type { OpaqueJson } from "../domain/json/OpaqueJson.ts"
+import type { Found, Shape } from "../domain/json/Shape.ts"
 import type { Revocation } from "../domain/Revocation.ts"
 import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import type { TaskId, TaskStatus } from "../domain/Task.ts"
@@ -23,6 +24,22 @@ export const GaugeHooks = Context.Reference<ReadonlyArray<Effect.Effect<void>>>(
   "async-task-service/services/GaugeHooks",
   { defaultValue: () => [] }
 )
+
+/**
+ * A value that an extension reads from the turn of an event. It is read once, where the event is decoded, and the core stores it with it
+ * (`task_events.report`) without knowing what it is.
+ */
+export interface TurnReport {
+  /** The parts of a turn that `read` needs. */
+  readonly shape: Shape
+  /** Small JSON that Postgres can store; null for none. */
+  readonly read: (turn: Found | undefined, bytes: Uint8Array) => string | null
+}
+
+/** Undefined without an extension that reads turns. */
+export const TurnReport = Context.Reference<TurnReport | undefined>("async-task-service/services/TurnReport", {
+  defaultValue: () => undefined
+})
 
 /**
  * Facts that extensions know of tasks. Each has a name: as a parameter of lists it selects tasks, and as a value of `include` it adds a field to a

@@ -1,10 +1,24 @@
-/** The smallest processing core: it accepts each run and reports it as completed. */
+/** The smallest processing core: it accepts each run and reports it as completed, again until the service has taken the event. */
 import { randomUUID } from "node:crypto"
 import { Agent, createServer, request } from "node:http"
 import { internalToken } from "../kit/Service.ts"
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+/** Milliseconds. */
+const retryAfter = 100
 const turn = { output: [{ type: "text", text: "2" }], messages: [], metadata: {} }
+
+const report = (url: string, event: string) => {
+  const again = () => setTimeout(report, retryAfter, url, event)
+  request(url, {
+    agent,
+    method: "POST",
+    headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/json" }
+  }, (answered) => {
+    answered.resume()
+    if (answered.statusCode! >= 500) again()
+  }).on("error", again).end(event)
+}
 
 createServer(async (incoming, response) => {
   let text = ""
@@ -12,11 +26,5 @@ createServer(async (incoming, response) => {
   response.writeHead(202).end()
   if (incoming.url !== "/runs") return
   const { events_url, run_id, task_id } = JSON.parse(text) as Record<string, string>
-  request(events_url!, {
-    agent,
-    method: "POST",
-    headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/json" }
-  }, (answered) => answered.resume())
-    .on("error", () => {})
-    .end(JSON.stringify({ task_id, run_id, event_id: randomUUID(), type: "completed", turn }))
+  report(events_url!, JSON.stringify({ task_id, run_id, event_id: randomUUID(), type: "completed", turn }))
 }).listen(Number(process.env["PORT"]), "127.0.0.1")

@@ -216,8 +216,10 @@ const start = async (contestant: Contestant): Promise<Running> => {
     LOG_LEVEL: "Warn",
     ...(core === undefined ? {} : { CORE_URL: core.url })
   }
+  // The core reports runs where it was told to.
+  const port = await freePort()
   const run = async (): Promise<Running> => {
-    const service = await Service.start(settings, undefined, command)
+    const service = await Service.start(settings, port, command)
     return {
       url: service.url,
       pid: service.process.pid!,

@@ -1,6 +1,5 @@
 /** Generated parts of the Markdown pages, by page and by the name of their markers. */
-import { Result } from "effect"
-import { isTerminal, targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
+import { isTerminal, statusAfter, targetOf, TaskEvent, type TaskEventTag, TaskStatus } from "../../src/domain/Task.ts"
 import { type ErrorCodes, errorCodes } from "../../src/http/contract/ErrorCodes.ts"
 import { all } from "../../src/runtime/config/settings.ts"
 import { extensions } from "../../src/runtime/loadedExtensions.ts"
@@ -10,7 +9,7 @@ import { list } from "./markdown.ts"
 
 const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
 
-const leads = (from: TaskStatus, tag: TaskEventTag) => Result.isSuccess(transition(from, tag))
+const leads = (from: TaskStatus, tag: TaskEventTag) => statusAfter(from, tag) !== undefined
 
 /** One arrow for each pair of statuses, labeled with every event that leads from the one to the other. */
 const arrows = TaskStatus.literals.flatMap((from) =>

@@ -110,7 +110,8 @@ const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag
     case "TokenRevoked":
       return error === "Token revoked" && [...tokens].some((token) => world.revoking.has(token))
     case "Canceled":
-      return cancelReasons.has(error) || (error === null && world.cancelingAll.has(sub))
+      return cancelReasons.has(error) || (error === "canceled" && cancelReasons.has(null))
+        || (error === null && world.cancelingAll.has(sub))
     case "Withdrawn":
       return cancelReasons.has(error === "canceled" ? null : error)
     default:

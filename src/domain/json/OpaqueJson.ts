@@ -82,7 +82,7 @@ export const encode = (json: string | Uint8Array): Uint8Array => typeof json ===
 
 /** The pieces as one: bytes if one of them is. */
 export const join = (pieces: ReadonlyArray<string | Uint8Array>): OpaqueJson =>
-  OpaqueJson.make(pieces.every(Predicate.isString) ? pieces.join("") : concat(toBytes(pieces)))
+  pieces.every(Predicate.isString) ? fromText(pieces.join("")) : OpaqueJson.make(concat(toBytes(pieces)))
 
 /** Room for the UTF-8 of every text that is not large. */
 const scratch = new Uint8Array(3 * large)

@@ -2,7 +2,7 @@
  * JSON that is passed on as its sender wrote it, byte for byte: digits, escapes, the order of keys and repeated keys included. The schemas
  * here stand for it in the schema of a body, and `decodable` gives it to them.
  */
-import { Effect, Predicate, Schema, SchemaTransformation } from "effect"
+import { Effect, Predicate, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { define, readValid as readPlain } from "./Reader.ts"
 import { scan, type Scanner, scanWithPauses } from "./Scanner.ts"
 import type { Found, Shape } from "./Shape.ts"
@@ -77,36 +77,40 @@ export const itemsOf = <A>(array: RawJson | ReadonlyArray<A>): ReadonlyArray<A |
 interface Leaf<A> {
   readonly expected: string
   readonly isRaw: (json: RawJson) => boolean
-  readonly isPlain: (value: unknown) => boolean
+  readonly isPlain: (value: unknown) => value is A
   /** The schema of the same values as JavaScript has them, for documents and examples. */
   readonly plain: Schema.Codec<A>
   readonly annotations?: Schema.Annotations.Declaration<A | RawJson>
 }
 
 /** Accepts the bytes of a document, and JavaScript values of callers in this process. */
-const declare = <A>({ annotations, expected, isPlain, isRaw, plain }: Leaf<A>) =>
-  Schema.declare(
-    (value): value is A | RawJson => value instanceof RawJson ? isRaw(value) : isPlain(value),
+const declare = <A>({ annotations, expected, isPlain, isRaw, plain }: Leaf<A>): Schema.Codec<A | RawJson, A> => {
+  const is = (value: unknown): value is A | RawJson => value instanceof RawJson ? isRaw(value) : isPlain(value)
+  return Schema.declareConstructor<A | RawJson, A>()(
+    [],
+    () => (value, ast, options) =>
+      is(value) ? Effect.succeed(value) : Effect.fail(new SchemaIssue.InvalidType(ast, value, options)),
     {
       expected,
       toCodecJson: () => undefined,
       toCodecArbitrary: () => Schema.link<A | RawJson>()(plain, SchemaTransformation.passthrough({ strict: false })),
       ...annotations
     }
-  ) as unknown as Schema.Codec<A | RawJson, A>
+  )
+}
 
 /** Null is null, in every schema. */
 export const Any = declare({
   expected: "any JSON value",
   isRaw: () => true,
-  isPlain: (value) => value !== undefined,
+  isPlain: (value): value is Schema.Json => value !== undefined,
   plain: Schema.Json
 })
 
 export const AnyObject = declare<JsonObject>({
   expected: "an object",
   isRaw: ({ kind }) => kind === Kind.object,
-  isPlain: Predicate.isObject,
+  isPlain: (value): value is JsonObject => Predicate.isObject(value),
   plain: Schema.Record(Schema.String, Schema.Json),
   annotations: { identifier: "JsonObject", description: "Any JSON object." }
 })
@@ -129,7 +133,7 @@ export const described = <A>(schema: Schema.Codec<A | RawJson, A>, description: 
 export const Objects = declare<ReadonlyArray<JsonObject>>({
   expected: "an array of objects",
   isRaw: ({ kind, kinds }) => kind === Kind.array && (kinds | Kind.object) === Kind.object,
-  isPlain: (value) => Array.isArray(value) && value.every(Predicate.isObject),
+  isPlain: (value): value is ReadonlyArray<JsonObject> => Array.isArray(value) && value.every(Predicate.isObject),
   plain: Schema.Array(Schema.Record(Schema.String, Schema.Json)),
   annotations: { identifier: "JsonObjects", countsItems: true }
 })

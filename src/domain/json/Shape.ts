@@ -176,7 +176,8 @@ const ofAst = (ast: SchemaAST.AST): Shape => {
  */
 export const shapeOf = (schema: Schema.Top): Shape => ofAst(schema.ast)
 
-const none: ReadonlyArray<never> = []
+/** Of a value that is not entered: nothing is added. */
+const none: Array<Found | undefined> = []
 
 /** A wanted value. */
 export class Found {
@@ -198,7 +199,7 @@ export class Found {
     this.shape = shape
     this.kind = kind
     this.start = start
-    this.members = isEntered ? [] : none as unknown as Array<Found>
+    this.members = isEntered ? [] : none
   }
 
   /** The value of a wanted field. Of a field that comes twice the last counts. */

@@ -1,7 +1,7 @@
 /** Maps failures of use cases to the public errors, which carry the same message and a code of the same name. */
 import { Effect } from "effect"
 import { codeOfTag } from "../contract/ErrorCodes.ts"
-import { Forbidden, invalid, NotFound, ServiceUnavailable } from "../contract/Errors.ts"
+import { Forbidden, invalid, NotFound, ServiceUnavailable, TooManyRequests } from "../contract/Errors.ts"
 
 /** A handler for `Effect.catchTags`. */
 export const failWith =
@@ -24,3 +24,6 @@ export const taskErrors = {
   TaskNotFound: failWith(NotFound),
   TaskBelongsToAnother: failWith(Forbidden)
 }
+
+/** The same of a reader who may wait for changes. */
+export const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }

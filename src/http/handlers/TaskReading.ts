@@ -1,37 +1,29 @@
-/** Reads one task, by REST and by RPC: immediately, when it has changed (long poll), or as a stream of its events. */
-import { Duration, Effect, Layer, Stream } from "effect"
-import { Sse } from "effect/encoding"
+/** Reads one task, by REST and by RPC: immediately, or when it has changed (long poll). */
+import { Duration, Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import type { Writable } from "../../domain/json/Writer.ts"
-import * as Limits from "../../domain/Limits.ts"
-import { isTerminal, type Task, type TaskHead, type TaskId, type TaskStatus } from "../../domain/Task.ts"
+import { isTerminal, type Task, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
-import { format } from "../../domain/Timestamp.ts"
 import { isQueued } from "../../domain/WaitingOn.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
 import { Memory } from "../../services/limits/Memory.ts"
-import { type Form, LiveReading, type Place } from "../../services/live/LiveReading.ts"
 import { RunQueue } from "../../services/store/queue/RunQueue.ts"
-import { type RecordedEvent, type TaskOutline, TaskStore } from "../../services/store/tasks/TaskStore.ts"
+import { type TaskOutline, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
-import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
+import { TaskWatch } from "../../services/tasks/TaskWatch.ts"
 import { type Client, makeClient, slicesOf, Turns } from "../../services/tasks/Turns.ts"
-import { endWhen } from "../../services/timing/StreamEnds.ts"
-import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
 import type { TaskView as TaskObject } from "../contract/TaskSchemas.ts"
-import { CurrentToken } from "./CurrentToken.ts"
-import { failWith, taskErrors } from "./ErrorResponses.ts"
+import { CurrentToken, whileValid } from "./CurrentToken.ts"
+import { readErrors } from "./ErrorResponses.ts"
 import * as ETags from "./ETags.ts"
-import { decodeEventsQuery, decodeTaskQuery, type TaskQuery } from "./Query.ts"
+import { decodeTaskQuery, type TaskQuery } from "./Query.ts"
 import * as RpcRequests from "./rpc/RpcRequests.ts"
 
 const { asInvalidRequest, refuseOutage } = RpcRequests
-
-const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 
 type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "redispatches" | "queueRevision">
 
@@ -58,37 +50,6 @@ const headersOf = (...version: Parameters<typeof etagOf>) => ({
   "cache-control": "private, no-cache"
 })
 
-const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
-
-/** A progress note does not change the status; every other event is named after its new status. */
-const nameOf = ({ status, type }: RecordedEvent): TaskStatus | "progress" => type === "Progressed" ? "progress" : status
-
-export const describe = (uuid: string, { occurredAt, revision, status, text }: WatchedEvent) => ({
-  uuid,
-  revision,
-  status,
-  occurred_at: format(occurredAt),
-  ...(text === undefined ? {} : { text })
-})
-
-const render = (uuid: string) => (event: WatchedEvent) =>
-  Sse.encoder.write({
-    _tag: "Event",
-    id: String(event.revision),
-    event: nameOf(event),
-    data: JSON.stringify(describe(uuid, event))
-  })
-
-/** The last revision that the client received, or -1, which is before the first, and where its text ends. */
-const lastEventId = (request: HttpServerRequest.HttpServerRequest, includesText: boolean) => {
-  const given = request.headers["last-event-id"]
-  if (given === undefined || given === "") return Effect.succeed({ revision: -1, end: 0 })
-  const [, revision, end = 0] = (includesText ? /^(\d{1,9})(?:\.(\d{1,16}))?$/ : /^(\d{1,9})$/).exec(given) ?? []
-  return revision === undefined
-    ? Effect.fail(invalid("Last-Event-ID", "Expected the id of an event of this stream"))
-    : Effect.succeed({ revision: Number(revision), end: Number(end) })
-}
-
 /** Returns a function that finds the field `waiting_on` of tasks by their ids. */
 export const makeWaiting = Effect.map(RunQueue, (queue) =>
   Effect.fnUntraced(function*(heads: ReadonlyArray<Waiting>) {
@@ -98,23 +59,6 @@ export const makeWaiting = Effect.map(RunQueue, (queue) =>
   }))
 
 type Waiting = Parameters<typeof TaskView.describeWaiting>[0] & Pick<TaskHead, "uuid">
-/** An event before all text has the id that it has in a stream without text. */
-const idOf = ({ end, revision }: Place) => end === 0 ? String(revision) : `${revision}.${end}`
-
-const encodeText: Form<Uint8Array>["text"] = (event, { end, revision }) =>
-  OpaqueJson.encode(`id: ${revision}.${end}\nevent: text\ndata: ${JSON.stringify(event)}\n\n`)
-
-const idleFrame = OpaqueJson.encode(": keep-alive\n\n")
-
-/** Server-sent events of a task and its text. */
-const formOf = (uuid: string): Form<Uint8Array> => ({
-  text: encodeText,
-  event: (event, place) =>
-    OpaqueJson.encode(
-      `id: ${idOf(place)}\nevent: ${nameOf(event)}\ndata: ${JSON.stringify(describe(uuid, event))}\n\n`
-    ),
-  idle: idleFrame
-})
 
 /** Returns a function that renders a task with the fields that `include` adds. */
 const makeRender = <A>(
@@ -142,8 +86,6 @@ const makeRender = <A>(
         return render(task, { ...waiting, ...metadata, ...linked }, request)
       })
   )
-
-const keepAlive = Stream.map(Stream.drop(Stream.tick(Limits.keepAliveInterval), 1), () => ": keep-alive\n\n")
 
 /** A response of JSON in pieces. The client receives large ones as fast as it takes them. */
 export const makeSend = Effect.map(
@@ -175,7 +117,6 @@ export const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const queue = yield* RunQueue
   const watch = yield* TaskWatch
-  const live = yield* LiveReading
   const toPieces = yield* makeRender(TaskView.toPieces)
   const links = yield* TaskLinks
   const complete = yield* makeComplete
@@ -186,7 +127,7 @@ export const make = Effect.gen(function*() {
     return isQueued(task) ? (yield* queue.positions([task.uuid])).get(task.uuid) ?? 1 : undefined
   })
 
-  const get = Effect.fnUntraced(
+  return Effect.fnUntraced(
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
       const { principal } = yield* CurrentCaller
       const query = yield* HttpServerRequest.ParsedSearchParams
@@ -206,9 +147,8 @@ export const make = Effect.gen(function*() {
       const notModified = (task: TaskHead, position: number | undefined) =>
         HttpServerResponse.empty({ status: 304, headers: headersOf(task, includesWaitingOn, position) })
       if (head !== undefined && Duration.isPositive(wait) && !isEnough(head)) {
-        const token = yield* CurrentToken
-        yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
-        yield* token.check
+        yield* whileValid(watch.until(head, isEnough, wait))
+        yield* (yield* CurrentToken).check
       } else if (head !== undefined && ifNoneMatch !== undefined) {
         const position = includesWaitingOn ? yield* positionOf(head) : undefined
         if (isKnown(head, position)) return notModified(head, position)
@@ -222,44 +162,13 @@ export const make = Effect.gen(function*() {
     },
     Effect.catchTags(readErrors)
   )
-
-  const events = Effect.fnUntraced(
-    function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
-      const { principal } = yield* CurrentCaller
-      const { ended } = yield* CurrentToken
-      const task = yield* tasks.getHead(principal, uuid)
-      const { includesText, includesTurn } = yield* Effect.fromResult(
-        decodeEventsQuery(yield* HttpServerRequest.ParsedSearchParams)
-      )
-      const after = yield* lastEventId(request, includesText)
-      // 204 makes a client that reconnects automatically stop: no event follows.
-      if (isTerminal(task.status) && after.revision >= task.revision) return HttpServerResponse.empty({ status: 204 })
-      const beginning = Stream.succeed(Sse.encoder.write(reconnectAfter))
-      const bytes = includesText
-        ? Stream.concat(Stream.encodeText(beginning), yield* live.read(task, after, formOf(uuid), includesTurn))
-        : beginning.pipe(
-          Stream.concat(Stream.map(yield* watch.events(task, after.revision, includesTurn), render(uuid))),
-          Stream.merge(keepAlive, { haltStrategy: "left" }),
-          Stream.encodeText
-        )
-      // A stream must not outlive the token that opened it.
-      const text = endWhen(bytes, ended)
-      return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : text, {
-        contentType: "text/event-stream",
-        headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
-      })
-    },
-    Effect.catchTags(readErrors)
-  )
-
-  return { get, events }
 })
 
 /** The task as an object: digits beyond 2^53 are not kept. */
 const describeTask = (...given: Parameters<typeof TaskView.toJson>) =>
   OpaqueJson.toValue<typeof TaskObject.Type>(TaskView.toJson(...given))
 
-const layerGet = TasksRpc.toLayerHandler(
+export const layerRpc = TasksRpc.toLayerHandler(
   "Tasks.get",
   Effect.gen(function*() {
     const tasks = yield* Services.Tasks
@@ -274,22 +183,3 @@ const layerGet = TasksRpc.toLayerHandler(
     }, Effect.scoped)
   })
 )
-
-const layerWatch = TasksRpc.toLayerHandler(
-  "Tasks.watch",
-  Effect.gen(function*() {
-    const tasks = yield* Services.Tasks
-    const watch = yield* TaskWatch
-    return ({ after = -1, include = [], sub, uuid }) =>
-      Stream.unwrap(
-        tasks.getHead(RpcRequests.reader(sub), uuid).pipe(
-          Effect.flatMap((task) => watch.events(task, after, include.includes("turn"))),
-          Effect.map(
-            Stream.map((event) => ({ ...describe(uuid, event), event: nameOf(event) }))
-          )
-        )
-      ).pipe(Stream.catchTag("StoreUnavailable", (error) => Stream.fromEffect(refuseOutage(Effect.fail(error)))))
-  })
-)
-
-export const layerRpc = Layer.merge(layerGet, layerWatch)

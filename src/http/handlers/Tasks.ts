@@ -2,13 +2,13 @@
 import { Effect, Layer, Record, type Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import * as Failure from "../../domain/Failure.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { TaskLinks } from "../../services/Extensions.ts"
 import { type RequestKey, TaskStore } from "../../services/store/tasks/TaskStore.ts"
+import type { CreatedTask } from "../../services/tasks/Create.ts"
 import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
@@ -28,6 +28,7 @@ import * as Group from "./Group.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import { decodeListQuery, type ListQuery, selected } from "./Query.ts"
 import * as RpcRequests from "./rpc/RpcRequests.ts"
+import * as TaskEvents from "./TaskEvents.ts"
 import * as TaskReading from "./TaskReading.ts"
 
 const { asInvalidRequest, decode, refuseOutage } = RpcRequests
@@ -53,7 +54,7 @@ const creationErrors = {
   IdempotencyKeyReused: changeErrors.IdempotencyKeyReused
 }
 
-const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) => ({
+const created = ({ isReplay, maxExecutionTime, uuid }: CreatedTask) => ({
   isReplay,
   view: { uuid, status: "pending" as const, max_execution_time: maxExecutionTime }
 })
@@ -128,16 +129,10 @@ const makeOperations = Effect.gen(function*() {
       const { isReplay } = yield* tasks.cancel(task, body.reason, key, actor)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
-    withdraw: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: Call<E, R>) {
-      const task = yield* tasks.getHead(yield* principal, uuid)
-      const { body } = yield* receive(Bodies.cancel)
-      yield* tasks.withdraw(task, body.reason, actor)
-      return { isReplay: false, view: { uuid: task.uuid, status: "canceled" as const } }
-    }),
-    stop: Effect.fnUntraced(function*<E, R>({ principal, receive, uuid }: Call<E, R>) {
+    stop: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: Call<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
       const { body, key } = yield* receive(Bodies.cancel)
-      const { isReplay } = yield* tasks.stop(task, body.reason ?? Failure.withdrawn, key)
+      const { isReplay } = yield* tasks.stop(task, body.reason, key, actor)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
     delete: Effect.fnUntraced(function*<E, R>({ principal, uuid }: Pick<Call<E, R>, "principal" | "uuid">) {
@@ -220,16 +215,17 @@ const makeRest = Effect.gen(function*() {
 /** Bodies are read by `BodyReader`, which bounds them, and large results are spliced as text: hence the raw handlers. */
 export const layer = Group.layer(Effect.gen(function*() {
   const tasks = yield* makeRest
-  const reading = yield* TaskReading.make
+  const read = yield* TaskReading.make
+  const readEvents = yield* TaskEvents.make
   const deliveries = yield* Deliveries.make
   return HttpApiBuilder.group(Api, "tasks", (handlers) =>
     handlers
       .handleRaw("create", tasks.create)
       .handleRaw("rerun", tasks.rerun)
       .handleRaw("list", () => tasks.list)
-      .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
+      .handleRaw("get", ({ params, request }) => read(params.uuid, request))
       .handle("delete", tasks.delete)
-      .handleRaw("events", ({ params, request }) => reading.events(params.uuid, request))
+      .handleRaw("events", ({ params, request }) => readEvents(params.uuid, request))
       .handle("deliveries", ({ params }) => deliveries.list(params.uuid))
       .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
       .handleRaw("submitToolResults", tasks.submitToolResults)
@@ -292,7 +288,10 @@ const layerChanges = TaskChanges.toLayer(
       "Tasks.cancel": (payload, { headers }) =>
         answer(operations.cancel({ ...one("cancel", payload), actor: RpcRequests.actorOf(headers) })),
       "Tasks.withdraw": (payload, { headers }) =>
-        answer(operations.withdraw({ ...one("withdraw", payload), actor: RpcRequests.actorOf(headers) })),
+        answer(operations.stop({ ...one("stop", payload), actor: RpcRequests.actorOf(headers) })).pipe(
+          // It has no key.
+          Effect.catchTag("IdempotencyKeyReused", Effect.die)
+        ),
       "Tasks.delete": (payload) => refuseOutage(operations.delete(one("", payload))),
       "Tasks.cancelInterrupted": ({ sub }, { headers }) =>
         refuseOutage(
@@ -305,4 +304,4 @@ const layerChanges = TaskChanges.toLayer(
   })
 )
 
-export const layerRpc = Layer.mergeAll(layerList, layerChanges, TaskReading.layerRpc)
+export const layerRpc = Layer.mergeAll(layerList, layerChanges, TaskReading.layerRpc, TaskEvents.layerRpc)

@@ -1,6 +1,6 @@
 /** The extension `io.modelcontextprotocol/tasks`: `run_assistant` answers with a task at once, which the client polls, answers and cancels. */
 import { Duration, Effect, Option } from "effect"
-import { OpaqueJson } from "../../domain/json/OpaqueJson.ts"
+import { fromText } from "../../domain/json/OpaqueJson.ts"
 import { RawJson } from "../../domain/json/RawJson.ts"
 import { readValid } from "../../domain/json/Reader.ts"
 import type { Writable } from "../../domain/json/Writer.ts"
@@ -77,7 +77,7 @@ const makeSubmit = Effect.gen(function*() {
     const ids = new Map(calls.map(({ call, key }) => [key, call.id]))
     const results = [...ids.keys()].flatMap((key) => answered.get(key) ?? [])
     if (results.length < ids.size) return false
-    const text = OpaqueJson.make(`[${results.join(",")}]`)
+    const text = fromText(`[${results.join(",")}]`)
     yield* tasks.submitToolResults(caller, task, { ids: [...ids.values()], text }).pipe(
       Effect.catchTag("TaskNotInterrupted", () => Effect.void)
     )

@@ -24,7 +24,7 @@ import type {
 import type { Overview } from "../../services/operator/Overview.ts"
 import type { RecordedEvent } from "../../services/store/tasks/TaskStore.ts"
 import * as Deliveries from "../handlers/Deliveries.ts"
-import * as TaskReading from "../handlers/TaskReading.ts"
+import * as TaskEvents from "../handlers/TaskEvents.ts"
 
 type Names = Pick<AssistantBackend["Service"], "nameOf">
 
@@ -74,7 +74,7 @@ export const taskDetail = (
     bytes: { request: requestBytes, turn: turnBytes },
     ended_by: endedBy(EndedBy.of(events.at(-1))),
     events: events.map((event) => ({
-      ...TaskReading.describe(head.uuid, event),
+      ...TaskEvents.describe(head.uuid, event),
       type: event.type,
       actor: event.actor
     })),

@@ -3,13 +3,14 @@ import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { type FailureCode, toReport, type Unaddressed } from "../../domain/CoreProtocol.ts"
 import { CoreHasNoRoom, CoreRefused, CoreUnavailable } from "../../domain/DispatchRetry.ts"
-import { type JsonObject, type OpaqueJson, toValue } from "../../domain/json/OpaqueJson.ts"
+import { encode, type JsonObject, type OpaqueJson, toValue } from "../../domain/json/OpaqueJson.ts"
+import { scan } from "../../domain/json/Scanner.ts"
 import { TaskId } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/TaskRequest.ts"
 import { CoreClient, type Run } from "../../services/core/CoreClient.ts"
+import { TurnReport } from "../../services/Extensions.ts"
 import { MemoryTables } from "../../services/store/MemoryTables.ts"
 import { TaskStore } from "../../services/store/tasks/TaskStore.ts"
-import { readTurn, TurnReport } from "../../services/store/TurnReport.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { webhooksSent } from "./webhooksSent.ts"
 
@@ -158,7 +159,11 @@ const make = Effect.gen(function*() {
   const turnReport = yield* TurnReport
   const settled = Effect.provideService(webhooksSent, MemoryTables, yield* MemoryTables)
 
-  const readReport = (turn: OpaqueJson) => turnReport === undefined ? null : readTurn(turnReport, turn)
+  const readReport = (turn: OpaqueJson) => {
+    if (turnReport === undefined) return null
+    const bytes = encode(turn)
+    return turnReport.read(scan(bytes, turnReport.shape).root, bytes)
+  }
   const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed) =>
     Effect.flatMap(
       random.uuidV4(),

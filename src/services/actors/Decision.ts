@@ -2,7 +2,7 @@
 import { Duration } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import { pauseAfter } from "../../domain/Silence.ts"
-import type { RunId, TaskEvent, TaskHead } from "../../domain/Task.ts"
+import { isRunning, type RunId, type TaskEvent, type TaskHead } from "../../domain/Task.ts"
 import { fromMicros, plus, type Timestamp } from "../../domain/Timestamp.ts"
 
 export interface Actor {
@@ -57,6 +57,8 @@ export interface Options {
   readonly sweepInterval: Duration.Duration
   /** This node has known every run of its tasks since then. */
   readonly ownedSince: Timestamp
+  /** This node has just committed the run. */
+  readonly isNew?: boolean
 }
 
 /** An interrupted task, or one whose run waits, has an actor only this long before its deadline. The sweep starts it. */
@@ -92,7 +94,7 @@ export const isAccepted = ({ redispatches, resumedAt, status }: TaskHead): boole
 
 /** Whether the core has the run, as far as this node knows. */
 export const hasRun = ({ dispatchedRun, head, silence }: Actor): boolean =>
-  (head.status === "pending" || head.status === "processing") && head.room !== "waiting" &&
+  isRunning(head.status) && head.room !== "waiting" &&
   (isAccepted(head) || (silence !== undefined && dispatchedRun === head.runId))
 
 /** Whether the run, which the core has answered, has reported since it was dispatched: nothing has to be dispatched. */
@@ -121,8 +123,8 @@ export const decide = (
   if (head.room === "waiting") return { _tag: "Queue", until: due.at }
   if (head.status === "interrupted" || actor?.dispatchedRun === head.runId) return { _tag: "Park", until: due.at }
   // A pending run without an attempt is new, and so is a run that replaces one known here, or that has waited.
-  const isNew = actor === undefined
+  const isNew = options.isNew === true || (actor === undefined
     ? isUnknown(head, options)
-    : head.status === "pending" || actor.head.runId !== head.runId || actor.head.room === "waiting"
+    : head.status === "pending" || actor.head.runId !== head.runId || actor.head.room === "waiting")
   return { _tag: isNew ? "Dispatch" : "Recover", until: due.at }
 }

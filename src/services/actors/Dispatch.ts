@@ -8,7 +8,7 @@ import { dueAt } from "../../domain/Deadline.ts"
 import { type CoreHasNoRoom, CoreUnavailable, pauseWithin, schedule, unavailable } from "../../domain/DispatchRetry.ts"
 import * as Failure from "../../domain/Failure.ts"
 import { refersToOthers } from "../../domain/StoredRequest.ts"
-import { type RunId, TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
+import { type RunId, TaskEvent, type TaskHead } from "../../domain/Task.ts"
 import { now, plus, type Timestamp, until } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../core/CoreClient.ts"
@@ -22,6 +22,7 @@ import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
+import type { ActorTable } from "./ActorTable.ts"
 import { hasReported, isAccepted, isWanted, type MutableActor } from "./Decision.ts"
 
 const concurrency = 256
@@ -46,18 +47,12 @@ const isKept = (request: Run["request"]) => request.length <= keptRequest && !re
 /** A retry comes at least this long after a deadline, so that retry and expiry do not race. */
 const retryMargin = Duration.seconds(1)
 
-/** The table of actors. */
-interface Actors {
-  readonly get: (id: TaskId) => MutableActor | undefined
+/** What a dispatch has to say to the actor of its task. */
+interface Signals {
   /** Applies a row to its actor. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task, with retries. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<void>
-  readonly release: (id: TaskId) => void
-  /** Counts the run of an actor that has changed. */
-  readonly recount: (actor: MutableActor) => void
-  /** Runs a fiber of the task's actor. */
-  readonly fork: (id: TaskId, effect: Effect.Effect<void>) => void
 }
 
 type LaneName = "new" | "recovered" | "recoveredPending" | "large"
@@ -71,7 +66,7 @@ interface Dispatching {
   run: Run | undefined
   lane: LaneName
   /** The pace with which it began, see `CoreBusy`. */
-  readonly token: number | undefined
+  readonly pace: number | undefined
   /** Whether its first attempt has not ended. */
   isFirst: boolean
   /** Whether the core may have it: the outcome of an attempt is unknown. */
@@ -119,7 +114,7 @@ const repeatAfter = Effect.fnUntraced(
   Pull.catchDone(() => Effect.void)
 )
 
-export const make = Effect.fnUntraced(function*(actors: Actors) {
+export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake }: Signals) {
   const ownership = yield* TaskOwnership
   const core = yield* CoreClient
   const revocations = yield* TokenRevocations
@@ -176,7 +171,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
       actors.release(head.uuid)
       return false
     }
-    yield* actors.wake(present)
+    yield* wake(present)
     return isWanted(actors.get(head.uuid), head.runId) && present.room !== "waiting"
   })
 
@@ -221,8 +216,8 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
     const present = yield* retryForever(queue.putBack(uuid, runId, sub, at))
     dispatching.isPutBack = true
     if (present === undefined) return actors.release(uuid)
-    yield* actors.wake(present)
-    if (present.room === "waiting") busy.waits()
+    yield* wake(present)
+    if (present.room === "waiting") busy.noteWaiting()
     const actor = actors.get(uuid)
     if (isWanted(actor, runId) && isAccepted(actor.head)) answered(actor, actor.silence ?? lastDeclared ?? null, at)
   })
@@ -249,7 +244,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
       const actor = actors.get(uuid)
       if (!isWanted(actor, runId) || hasReported(actor) || (isRecovery && !ownership.isMine(uuid))) return Effect.void
       // It began before the core was known to be busy.
-      if (!dispatching.isUnknown && !busy.allows(dispatching.token)) return putBack(dispatching)
+      if (!dispatching.isUnknown && !busy.allows(dispatching.pace)) return putBack(dispatching)
       if (run === undefined || actor.head.acceptanceDeadline === null) return readAndStart(actor.head, dispatching)
       if (!isKept(run.request)) dispatching.run = undefined
       return start(run, dispatching)
@@ -258,11 +253,11 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
   /** The core has no room: the run waits in the queue. One that the core may have is retried as after an unknown outcome. */
   const withoutRoom = (dispatching: Dispatching, error: CoreHasNoRoom) =>
     Effect.flatMap(now, (at) => {
-      const told = busy.refused(dispatching.head.runId, dispatching.token, error.retryAfter, at)
+      const noted = busy.refused(dispatching.head.runId, dispatching.pace, error.retryAfter, at)
       if (dispatching.isUnknown) busy.reserve(dispatching.head.runId, plus(at, acceptanceTimeout))
       return dispatching.isUnknown
-        ? Effect.andThen(told, Effect.fail(unavailable(error)))
-        : Effect.andThen(told, putBack(dispatching))
+        ? Effect.andThen(noted, Effect.fail(unavailable(error)))
+        : Effect.andThen(noted, putBack(dispatching))
     })
 
   /** Carries out what a failed attempt means for the task, unless another one follows. */
@@ -271,7 +266,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
     error: Exclude<Effect.Error<ReturnType<typeof attemptNow>>, IsLarge>
   ): Effect.Effect<void, CoreUnavailable> => {
     const { head, isRecovery } = dispatching
-    const refused = (reason: string) => actors.end(head, TaskEvent.cases.Refused.make({ error: reason }))
+    const refused = (reason: string) => end(head, TaskEvent.cases.Refused.make({ error: reason }))
     switch (error._tag) {
       case "CoreUnavailable":
         return Effect.fail(error)
@@ -280,7 +275,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
       case "PredecessorDeleted":
         return refused(Failure.predecessorDeleted)
       case "TokenIsRevoked":
-        return actors.end(head, TaskEvent.cases.TokenRevoked.make({}))
+        return end(head, TaskEvent.cases.TokenRevoked.make({}))
       case "CoreRefused": {
         const actor = actors.get(head.uuid)
         if (!isRecovery || actor === undefined || !isAccepted(actor.head)) {
@@ -312,7 +307,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
     const attemptWithRoom = Effect.suspend(() => Effect.andThen(lanes[dispatching.lane].entered, attempt))
     const refresh = Effect.flatMap(
       Effect.suspend(() => retryForever(store.heads([head.uuid]))),
-      ([present]) => present === undefined ? Effect.sync(() => actors.release(head.uuid)) : actors.wake(present)
+      ([present]) => present === undefined ? Effect.sync(() => actors.release(head.uuid)) : wake(present)
     )
     return Effect.catch(
       attempt,
@@ -337,7 +332,7 @@ export const make = Effect.fnUntraced(function*(actors: Actors) {
       isRecovery,
       run: isReadAgain ? undefined : run,
       lane,
-      token: busy.begin(runId, at),
+      pace: busy.begin(runId, at),
       isFirst: true,
       isUnknown: isRecovery,
       isPutBack: false

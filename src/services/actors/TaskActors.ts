@@ -10,7 +10,7 @@
  * 4. A task has at most one dispatch of a run and one commit of an expired deadline in progress.
  * 5. An actor changes a row only by a guarded statement, so an actor on two nodes, or a stale one, does no harm.
  */
-import { Cause, Clock, Context, Duration, Effect, FiberSet, Layer } from "effect"
+import { Clock, Context, Duration, Effect, Layer } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskEvent, TaskHead, TaskId } from "../../domain/Task.ts"
@@ -29,9 +29,20 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
-import * as Timers from "../timing/Timers.ts"
-import { decide, hasRun, isQuiet, isSilent, type MutableActor, newActor, watchTime } from "./Decision.ts"
+import * as ActorTable from "./ActorTable.ts"
+import { decide, isQuiet, isSilent, watchTime } from "./Decision.ts"
 import * as Dispatch from "./Dispatch.ts"
+
+/** A task that is about to be created. */
+export interface Expected {
+  readonly uuid: TaskId
+  /** Whether its run would be dispatched at once: a lane has room, and the request is not large. */
+  readonly isImmediate: boolean
+  /** Whether its run waits in the queue. */
+  readonly entry: QueueEntry
+  /** Call it when the task has begun, or was not created. */
+  readonly begun: Effect.Effect<void>
+}
 
 export class TaskActors extends Context.Service<TaskActors, {
   /**
@@ -55,15 +66,8 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly redispatch: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
-  /**
-   * Reserves a dispatch slot while `create` creates the task; `isImmediate` is false when all slots are taken or the
-   * request is large. `entry` says whether the run waits in the queue. Meanwhile the sweep ignores the task's row.
-   */
-  readonly withDispatchSlot: <A, E>(
-    uuid: TaskId,
-    request: Run["request"],
-    create: (isImmediate: boolean, entry: QueueEntry) => Effect.Effect<A, E>
-  ) => Effect.Effect<A, E>
+  /** Call it before a task is created: the sweep ignores the row until the task has begun. */
+  readonly expect: (uuid: TaskId, request: Run["request"]) => Effect.Effect<Expected>
   /** The number of actors, their earliest deadline, and the recent maximum lateness in milliseconds. */
   readonly load: Effect.Effect<
     { readonly tasks: number; readonly nextDue: Timestamp | null; readonly lateness: number }
@@ -82,76 +86,37 @@ const make = Effect.gen(function*() {
   const stops = yield* CoreStops
   const busy = yield* CoreBusy
   const { acceptanceTimeout, stuckAfter, sweepInterval } = yield* Settings
-  const runInFiber = yield* FiberSet.makeRuntime()
   const missingEvents = OutageLog.make()
   const lateness = Lateness.make()
   /** Ends of tasks whose deadline has expired: they leave room for the commits of others. */
   const expiries = Lane.make(maxExpiring)
-  /** Tasks whose row may be stored already, and which are about to begin. */
+  /** Tasks whose row may be stored already, and which are about to begin; with the row of one that was admitted meanwhile. */
   const creating = new Map<TaskId, TaskHead | undefined>()
   /** This node has known every run of its tasks since this moment. */
   let ownedSince = yield* now
   /** Events could be recorded from this moment on. */
   let recordedFrom = ownedSince
 
-  const actors = new Map<TaskId, MutableActor>()
-  const count = (isCounted: (head: TaskHead) => boolean): number => {
-    let counted = 0
-    for (const { head } of actors.values()) if (isCounted(head)) counted++
-    return counted
-  }
   const clock = yield* Clock.Clock
-  yield* Metrics.actors.observe(() => actors.size)
-  yield* Metrics.silentRuns.observe(() => count(({ redispatches }) => redispatches !== null))
+  const actors = yield* ActorTable.make((head, at) => apply(head, at))
+  yield* Metrics.actors.observe(actors.size)
+  yield* Metrics.silentRuns.observe(() => actors.count(({ redispatches }) => redispatches !== null))
   yield* Metrics.stuckRuns.observe(() => {
     const at = fromNanos(clock.currentTimeNanosUnsafe())
-    return count((head) => isQuiet(head, stuckAfter, at, recordedFrom))
+    return actors.count((head) => isQuiet(head, stuckAfter, at, recordedFrom))
   })
-  const timers = yield* Timers.make((id: TaskId) =>
-    Effect.map(now, (at) => {
-      const actor = actors.get(id)
-      if (actor !== undefined) apply(actor.head, at)
+
+  /** Applies a row, and carries out what is decided. `begun` has the run that this node has just committed, if it is known. */
+  const apply = (head: TaskHead, at: Timestamp, begun?: { readonly run: Run | undefined }): void => {
+    const decision = decide(actors.get(head.uuid), head, at, {
+      acceptanceTimeout,
+      sweepInterval,
+      ownedSince,
+      isNew: begun !== undefined
     })
-  )
-
-  const release = (id: TaskId): void => {
-    const actor = actors.get(id)
-    if (actor === undefined) return
-    if (actor.isCounted) {
-      actor.isCounted = false
-      busy.left(actor.head.room === "held")
-    }
-    actors.delete(id)
-    timers.clear(id)
-  }
-
-  /** Counts the run of an actor that has changed; `before` is its room until then. */
-  const recount = (actor: MutableActor, before = actor.head.room): void => {
-    const counts = hasRun(actor)
-    if (counts === actor.isCounted) return
-    actor.isCounted = counts
-    if (counts) busy.took()
-    else busy.left(before === "held")
-  }
-
-  const fork = (id: TaskId, effect: Effect.Effect<void>): void => {
-    runInFiber(Effect.catchCauseIf(effect, (cause) => !Cause.hasInterruptsOnly(cause), (cause) => {
-      release(id)
-      return Effect.annotateLogs(Effect.logError("actor stopped", cause), { taskId: id })
-    }))
-  }
-
-  /** Applies a row, and carries out what is decided. */
-  const apply = (head: TaskHead, at: Timestamp): void => {
-    const known = actors.get(head.uuid)
-    const decision = decide(known, head, at, { acceptanceTimeout, sweepInterval, ownedSince })
     if (decision._tag === "Ignore") return
-    if (decision._tag === "Release") return release(head.uuid)
-    const actor = known ?? newActor(head)
-    const before = actor.head.room
-    actor.head = head
-    if (known === undefined) actors.set(head.uuid, actor)
-    recount(actor, before)
+    if (decision._tag === "Release") return actors.release(head.uuid)
+    const actor = actors.put(head)
     if (decision._tag === "Expire") {
       actor.ending = head.runId
       return expire(head, decision.event)
@@ -159,19 +124,19 @@ const make = Effect.gen(function*() {
     if (decision._tag === "Queue") {
       actor.dispatchedRun = undefined
       actor.silence = undefined
-      busy.waits()
-      if (decision.until > plus(at, watchTime(sweepInterval))) return release(head.uuid)
+      busy.noteWaiting()
+      if (decision.until > plus(at, watchTime(sweepInterval))) return actors.release(head.uuid)
     }
-    timers.set(head.uuid, decision.until)
+    actors.setTimer(head.uuid, decision.until)
     if (decision._tag === "Park" || decision._tag === "Queue") return
     actor.dispatchedRun = head.runId
     actor.silence = undefined
-    dispatch.start(head, undefined, decision._tag === "Recover", at)
+    dispatch.start(head, begun?.run, decision._tag === "Recover", at)
   }
 
   const wake = (head: TaskHead) =>
     Effect.map(now, (at) => {
-      if (actors.has(head.uuid)) apply(head, at)
+      if (actors.get(head.uuid) !== undefined) apply(head, at)
     })
 
   const noteLateness = (head: TaskHead, event: TaskEvent, at: Timestamp): void => {
@@ -191,7 +156,7 @@ const make = Effect.gen(function*() {
     const actor = actors.get(head.uuid)
     if (actor?.ending === head.runId) actor.ending = undefined
     if (outcome._tag !== "Unknown") return yield* Effect.as(wake(outcome.head), outcome.head)
-    release(head.uuid)
+    actors.release(head.uuid)
     return head
   })
   const endWithRetries = (head: TaskHead, event: TaskEvent) => Effect.asVoid(retryForever(end(head, event)))
@@ -214,49 +179,31 @@ const make = Effect.gen(function*() {
       if (actors.get(uuid)?.ending !== runId) return expiries.leave()
       const inTrace = TaskTraces.traced(TaskTraces.names.clock, uuid)
       const ended = inTrace(Effect.andThen(explain(event, uuid), endWithRetries(head, event)))
-      fork(uuid, Effect.ensuring(ended, Effect.sync(expiries.leave)))
+      actors.fork(uuid, Effect.ensuring(ended, Effect.sync(expiries.leave)))
     })
 
-  const dispatch = yield* Dispatch.make({
-    get: (id) => actors.get(id),
-    wake,
-    end: endWithRetries,
-    release,
-    recount,
-    fork
-  })
+  const dispatch = yield* Dispatch.make(actors, { wake, end: endWithRetries })
 
   return TaskActors.of({
     begin: (head, run) =>
       Effect.flatMap(now, (at) => {
         const isMine = ownership.isMine(head.uuid)
-        if (head.room === "waiting") busy.waits()
-        // The commit has notified the owner.
-        if (run === undefined && !isMine) return Effect.void
-        if (head.room === "waiting") {
-          if (isMine) apply(head, at)
-          return isMine ? Effect.void : changes.publish(head.uuid)
-        }
-        const actor = actors.get(head.uuid) ?? newActor(head)
-        actors.set(head.uuid, actor)
-        if (actor.head.revision <= head.revision) {
-          actor.dispatchedRun = head.runId
-          actor.silence = undefined
-        }
-        apply(head, at)
-        dispatch.start(head, run, false, at)
-        return isMine ? Effect.void : changes.publish(head.uuid)
+        const isWaiting = head.room === "waiting"
+        if (isMine || (run !== undefined && !isWaiting)) apply(head, at, { run })
+        else if (isWaiting) busy.noteWaiting()
+        // The commit of a run that resumes a task has notified the owner.
+        return isMine || run === undefined ? Effect.void : changes.publish(head.uuid)
       }),
     ensure: (head) =>
       Effect.map(now, (at) => {
-        const isBeingCreated = creating.has(head.uuid) && !actors.has(head.uuid)
+        const isBeingCreated = creating.has(head.uuid) && actors.get(head.uuid) === undefined
         if (!isBeingCreated && ownership.isMine(head.uuid)) apply(head, at)
         else if (isBeingCreated && head.room === "held") creating.set(head.uuid, head)
       }),
     // Other nodes may not know tasks created here: announce the pending ones.
     release: Effect.suspend(() => {
-      const gone = [...actors.values()].flatMap(({ head }) => ownership.isMine(head.uuid) ? [] : [head])
-      for (const { uuid } of gone) release(uuid)
+      const gone = actors.heads().filter(({ uuid }) => !ownership.isMine(uuid))
+      for (const { uuid } of gone) actors.release(uuid)
       const pending = gone.filter(({ status }) => status === "pending")
       return Effect.forEach(pending, ({ uuid }) => changes.publish(uuid), { discard: true })
     }),
@@ -276,23 +223,21 @@ const make = Effect.gen(function*() {
         dispatch.start(head, undefined, true, at)
       }),
     end,
-    withDispatchSlot: (uuid, request, create) =>
-      Effect.suspend(() => {
+    expect: (uuid, request) =>
+      Effect.map(now, (at) => {
         const isImmediate = dispatch.hasRoom(request, creating.size)
-        const entry = busy.entry(fromNanos(clock.currentTimeNanosUnsafe()), creating.size, Dispatch.isLarge(request))
+        const entry = busy.entry(at, creating.size, Dispatch.isLarge(request))
         creating.set(uuid, undefined)
-        return Effect.ensuring(
-          create(isImmediate, entry),
-          Effect.sync(() => {
-            const admitted = creating.get(uuid)
-            creating.delete(uuid)
-            if (admitted !== undefined) apply(admitted, fromNanos(clock.currentTimeNanosUnsafe()))
-          })
-        )
+        const begun = Effect.map(now, (at) => {
+          const admitted = creating.get(uuid)
+          creating.delete(uuid)
+          if (admitted !== undefined) apply(admitted, at)
+        })
+        return { uuid, isImmediate, entry, begun }
       }),
     load: Effect.map(now, (at) => ({
-      tasks: actors.size,
-      nextDue: timers.next() ?? null,
+      tasks: actors.size(),
+      nextDue: actors.nextTimer() ?? null,
       lateness: lateness.worst(at)
     }))
   })

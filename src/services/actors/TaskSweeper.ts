@@ -5,7 +5,7 @@
 import { Cause, Context, Duration, Effect, Layer, Queue } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
+import { isRunning, TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient } from "../core/CoreClient.ts"
@@ -117,7 +117,7 @@ const makeWalk = Effect.gen(function*() {
 
   /** Runs that began before there was a limit count too. */
   const countMissing = (heads: ReadonlyArray<TaskHead>) =>
-    queue.count(heads.flatMap(({ room, status, uuid }) => room === null && status !== "interrupted" ? [uuid] : []))
+    queue.count(heads.flatMap(({ room, status, uuid }) => room === null && isRunning(status) ? [uuid] : []))
 
   /** Starts missing actors for a page of tasks of this node. */
   const startMissing = Effect.fnUntraced(

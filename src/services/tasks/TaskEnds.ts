@@ -12,7 +12,10 @@ import { type RequestKey, TaskStore } from "../store/tasks/TaskStore.ts"
 import * as Replays from "./Replays.ts"
 
 export interface TaskEnds {
-  /** Cancels a pending, processing or interrupted task and asks the core to stop its run. `actor` is who cancels it, if not the user. */
+  /**
+   * Cancels a pending, processing or interrupted task and asks the core to stop its run. Its error is the reason, or "canceled". `actor` is
+   * who cancels it, if not the user.
+   */
   readonly withdraw: (
     task: TaskHead,
     reason: string | null,
@@ -22,7 +25,8 @@ export interface TaskEnds {
   readonly stop: (
     task: TaskHead,
     reason: string | null,
-    key: RequestKey | undefined
+    key: RequestKey | undefined,
+    actor?: string
   ) => Effect.Effect<
     { readonly isReplay: boolean },
     TaskHasEnded | TaskNotFound | IdempotencyKeyReused | StoreUnavailable
@@ -40,19 +44,15 @@ export const make = Effect.gen(function*() {
   const stops = yield* CoreStops
   const isReplayed = yield* Replays.make
 
-  const end = Effect.fnUntraced(function*(
-    task: TaskHead,
-    reason: string | null,
-    key: RequestKey | undefined,
-    actor?: string
-  ) {
+  const stop: TaskEnds["stop"] = Effect.fnUntraced(function*(task, given, key, actor) {
     if (yield* isReplayed(task.sub, key)) return { isReplay: true }
     const made = key === undefined ? undefined : { ...key, sub: task.sub }
+    const reason = given ?? Failure.withdrawn
     let head = task
     while (!isTerminal(head.status)) {
       const event = head.status === "interrupted"
         ? Canceled.make({ reason, actor })
-        : Withdrawn.make({ reason: reason ?? Failure.withdrawn, actor })
+        : Withdrawn.make({ reason, actor })
       // Without a fence: a run that has begun in the meantime is withdrawn too.
       const outcome = yield* store.commit(head.uuid, event, yield* now, undefined, made)
       if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
@@ -74,7 +74,7 @@ export const make = Effect.gen(function*() {
   }, Effect.uninterruptible)
 
   const withdraw: TaskEnds["withdraw"] = (task, reason, actor) =>
-    end(task, reason, undefined, actor).pipe(Effect.catchTag("IdempotencyKeyReused", Effect.die), Effect.asVoid)
+    stop(task, reason, undefined, actor).pipe(Effect.catchTag("IdempotencyKeyReused", Effect.die), Effect.asVoid)
 
-  return { withdraw, stop: end, delete: deleteEnded }
+  return { withdraw, stop, delete: deleteEnded }
 })

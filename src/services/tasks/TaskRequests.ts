@@ -15,7 +15,8 @@ import type { Overrides } from "../../domain/TaskRerun.ts"
 import { now } from "../../domain/Timestamp.ts"
 import * as RunRequests from "../core/RunRequests.ts"
 import { type RequestKey, TaskStore } from "../store/tasks/TaskStore.ts"
-import { type CreatedTask, Tasks } from "./Tasks.ts"
+import type { CreatedTask } from "./Create.ts"
+import { Tasks } from "./Tasks.ts"
 
 export class TaskRequests extends Context.Service<TaskRequests, {
   /** The field `request` of `?include=request` as JSON; null if the request is not kept. */

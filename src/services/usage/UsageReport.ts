@@ -1,7 +1,7 @@
 /** The usage that the turn of an event reports, as it is stored with the event. */
 import { Schema } from "effect"
 import { read, type Reported, shape, Tokens } from "../../domain/Usage.ts"
-import type { TurnReport } from "../store/TurnReport.ts"
+import type { TurnReport } from "../Extensions.ts"
 
 const Report = Schema.fromJsonString(
   Schema.Struct({ model: Schema.optionalKey(Schema.String), tokens: Schema.optionalKey(Tokens) })

@@ -7,10 +7,10 @@ import type { OpaqueJson } from "../../../src/domain/json/OpaqueJson.ts"
 import { fromValue } from "../../../src/domain/json/OpaqueJson.ts"
 import {
   isTerminal,
+  statusAfter,
   type TaskEvent,
   TaskEvent as Event,
-  type TaskStatus,
-  transition
+  type TaskStatus
 } from "../../../src/domain/Task.ts"
 import { fromMicros, now } from "../../../src/domain/Timestamp.ts"
 import * as Usage from "../../../src/domain/Usage.ts"
@@ -100,9 +100,8 @@ interface Model {
 }
 
 const follow = (model: Model, event: TaskEvent, report: Usage.Reported | null, at: number) => {
-  const next = transition(model.status, event._tag)
-  assert.isTrue(Result.isSuccess(next))
-  const status = Result.getOrThrow(next)
+  const status = statusAfter(model.status, event._tag)
+  assert.isDefined(status)
   if (model.status === "processing" && status !== "processing") model.active += at - model.since
   if (model.status !== "processing" && status === "processing") model.since = at
   model.status = status

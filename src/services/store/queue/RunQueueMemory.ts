@@ -1,6 +1,6 @@
 /** The queue in memory, by the rules of `QueueFunctions`. */
 import { Effect, Layer } from "effect"
-import type { Room } from "../../../domain/Task.ts"
+import { isRunning, type Room } from "../../../domain/Task.ts"
 import * as TaskShard from "../../../domain/TaskShard.ts"
 import { fromMicros, type Timestamp } from "../../../domain/Timestamp.ts"
 import { headOf, liveRows, MemoryTables, type TaskRow, type WaitingRow } from "../MemoryTables.ts"
@@ -67,7 +67,7 @@ export const layer = Layer.effect(
   Effect.map(MemoryTables, (tables) => {
     const { assistantLimits, tasks, tickets, waiting } = tables
     const rows = () => [...waiting.values()]
-    const running = () => liveRows(tables).filter((row) => row.status !== "interrupted" && row.room !== "waiting")
+    const running = () => liveRows(tables).filter(({ room, status }) => isRunning(status) && room !== "waiting")
     const oldest = (of: ReadonlyArray<WaitingRow>): Timestamp | null =>
       of.length === 0 ? null : fromMicros(Math.min(...of.map(({ since }) => since)))
     const ofAssistant = (assistantId: number): AssistantQueue => {

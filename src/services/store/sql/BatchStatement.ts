@@ -1,11 +1,9 @@
 /** A statement that calls a function of the database with a batch of rows: an array for each of its arguments. */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, Result, type Schema } from "effect"
+import { Result, type Schema } from "effect"
+import { encode, type OpaqueJson } from "../../../domain/json/OpaqueJson.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { fromUtf8, hidden, moment as momentOf, query } from "./Queries.ts"
-
-/** A text that may be large: UTF-8 if its row is large. */
-export type LargeText = string | Uint8Array | null
 
 export interface Parameter<Row> {
   readonly oid: number
@@ -16,32 +14,12 @@ export interface Parameter<Row> {
 
 const { bytea, float8, text } = PgTypes.OID
 
-/** Length of the texts of a row. A row that is large has a statement of its own, so that batches stay small. */
-export const lengthOf = (texts: ReadonlyArray<LargeText | undefined>): number => {
-  let length = 0
-  for (const text of texts) length += text?.length ?? 0
-  return length
-}
+/** JSON that may be large: bound as text in a batch of small rows, and as UTF-8 in the statement of a large row. */
+export const json = <Row>(of: (row: Row) => OpaqueJson | null | undefined): Parameter<Row> => ({ oid: bytea, of })
 
-const encoder = new TextEncoder()
-
-/** Characters of a text that is encoded in a turn of its own: 16 MiB take about ten milliseconds. */
-const longText = 1024 * 1024
-
-/** Yields twice: a fiber that runs while the event loop receives data continues after one yield within the same turn of the loop. */
-const nextTurn = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
-
-const toUtf8 = (text: string): Effect.Effect<Uint8Array> => {
-  const encoding = Effect.sync(() => encoder.encode(text))
-  return text.length < longText ? encoding : Effect.andThen(nextTurn, encoding)
-}
-
-/** Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. */
-export const encode = (text: LargeText | undefined, isLargeRow: boolean): Effect.Effect<LargeText> =>
-  isLargeRow && typeof text === "string" ? toUtf8(text) : Effect.succeed(text ?? null)
-
-/** A `LargeText`: bound as text in a batch of small rows, and as bytes in the statement of a large row. */
-export const largeText = <Row>(of: (row: Row) => LargeText): Parameter<Row> => ({ oid: bytea, of })
+/** The value of a row as it is bound. The driver copies a text, but not bytes. */
+const bound = (value: ReturnType<Parameter<never>["of"]>, oid: number) =>
+  oid === bytea && typeof value === "string" ? encode(value) : value ?? null
 
 export const moment = <Row>(of: (row: Row) => Timestamp | null): Parameter<Row> => ({ oid: float8, of, as: momentOf })
 
@@ -63,7 +41,7 @@ const build = <Row>(call: string, columns: string, parameters: Parameters<Row>, 
     as: oid === bytea && isBytes ? fromUtf8 : as
   }))
   // Large parameters are bound last: the driver copies its buffer when it grows for a later one.
-  const bound = all.toSorted((one, other) => Number(one.oid === bytea) - Number(other.oid === bytea))
+  const ordered = all.toSorted((one, other) => Number(one.oid === bytea) - Number(other.oid === bytea))
   const argument = ({ as, name }: typeof all[number], index: number) => {
     const values = `$${index + 1}`
     return `${name} => ${
@@ -71,9 +49,9 @@ const build = <Row>(call: string, columns: string, parameters: Parameters<Row>, 
     }`
   }
   return {
-    text: `SELECT ${columns} FROM ${call}(${bound.map(argument).join(", ")}) AS called`,
+    text: `SELECT ${columns} FROM ${call}(${ordered.map(argument).join(", ")}) AS called`,
     bind: (rows: ReadonlyArray<Row>) =>
-      bound.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(rows.map((row) => of(row) ?? null), oid)))
+      ordered.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(rows.map((row) => bound(of(row), oid)), oid)))
   }
 }
 

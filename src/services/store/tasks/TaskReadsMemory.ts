@@ -4,7 +4,7 @@ import * as Excerpt from "../../../domain/Excerpt.ts"
 import { encode, textOf } from "../../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { hasAll } from "../../../domain/Metadata.ts"
-import { runningStatuses, type TaskId } from "../../../domain/Task.ts"
+import { isRunning, type TaskId } from "../../../domain/Task.ts"
 import { KeptFields } from "../../../domain/TaskRequest.ts"
 import { byId, bytesOf, headOf, keyOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "../MemoryTables.ts"
 import { idPattern, matchesIn } from "./TaskSearch.ts"
@@ -116,7 +116,7 @@ export const make = Effect.map(MemoryTables, (tables) => {
     pendingRun: (uuid) =>
       Effect.sync(() =>
         Option.fromNullishOr(rows.get(uuid)).pipe(
-          Option.filter(({ status }) => runningStatuses.includes(status)),
+          Option.filter(({ status }) => isRunning(status)),
           Option.map(runOf)
         )
       ),

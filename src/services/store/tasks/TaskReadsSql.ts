@@ -56,25 +56,18 @@ export const withSmallTurns = tasksById(
 )
 const withTurns = tasksById(OpaqueJson.FromBytes, utf8("turn"))
 
-interface Read {
-  readonly uuid: TaskId
-}
-
-const makeRead = <Row extends Read>(
+const makeRead = <Row extends { readonly uuid: TaskId }>(
   select: (uuids: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
 ) =>
-  Effect.map(
-    Batcher.make({
-      turns,
-      run: (reads: ReadonlyArray<Read>) =>
-        Effect.map(select([...new Set(reads.map(({ uuid }) => uuid))]), (rows) => {
-          const found = new Map<string, Row>(rows.map((row) => [row.uuid, row]))
-          // The database writes ids in lower case.
-          return reads.map(({ uuid }) => Option.fromNullishOr(found.get(uuid.toLowerCase())))
-        })
-    }),
-    (read) => (uuid: TaskId) => read({ uuid })
-  )
+  Batcher.make({
+    turns,
+    run: (uuids: ReadonlyArray<TaskId>) =>
+      Effect.map(select([...new Set(uuids)]), (rows) => {
+        const found = new Map<string, Row>(rows.map((row) => [row.uuid, row]))
+        // The database writes ids in lower case.
+        return uuids.map((uuid) => Option.fromNullishOr(found.get(uuid.toLowerCase())))
+      })
+  })
 
 const eventsAfter = query(
   RecordedEvent,

@@ -44,12 +44,10 @@ export interface NewTask extends KeptFields {
   readonly sparedSlots?: number
   readonly createdAt: Timestamp
   readonly deadline: Timestamp
-  /** Null when the dispatch waits for a slot: the deadline is set at the first attempt. */
+  /** Null when the dispatch waits for a lane: the deadline is set at the first attempt. */
   readonly acceptanceDeadline: Timestamp | null
-  /** The `RunRequest`, encoded. */
+  /** See `StoredRequest`. */
   readonly request: OpaqueJson
-  /** From 0 to 9. */
-  readonly priority: number
   /** Encrypted. */
   readonly userToken: string
   /** Encrypted. */

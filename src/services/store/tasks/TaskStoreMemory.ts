@@ -2,7 +2,7 @@
 import { Duration, Effect, Layer } from "effect"
 import { dueAt } from "../../../domain/Deadline.ts"
 import * as Revocation from "../../../domain/Revocation.ts"
-import type { TaskId } from "../../../domain/Task.ts"
+import { isRunning, type TaskId } from "../../../domain/Task.ts"
 import * as TaskShard from "../../../domain/TaskShard.ts"
 import { now, plus } from "../../../domain/Timestamp.ts"
 import { byId, headOf, liveRows, MemoryTables, type TaskRow } from "../MemoryTables.ts"
@@ -38,7 +38,7 @@ const layerTasks = Layer.effect(
       ...(yield* TaskWritesMemory.make),
       ...(yield* TaskReadsMemory.make),
 
-      running: (...page) => pageOf(({ room, status }) => status !== "interrupted" && room !== "waiting", page),
+      running: (...page) => pageOf(({ room, status }) => isRunning(status) && room !== "waiting", page),
       dueWithin: (from, to, ...page) => pageOf(({ task: { deadline } }) => deadline > from && deadline <= to, page),
       nextDeadline: (shards) =>
         Effect.sync(() => {

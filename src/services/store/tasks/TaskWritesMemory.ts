@@ -1,14 +1,14 @@
 /** Changes of tasks in memory. */
-import { Effect, Result } from "effect"
+import { Effect } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
 import {
   isTerminal,
   needsValidToken,
   type RunId,
+  statusAfter,
   TaskEvent,
   type TaskHead,
-  type TaskId,
-  transition
+  type TaskId
 } from "../../../domain/Task.ts"
 import { changeOf } from "../../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../../domain/TaskErrors.ts"
@@ -169,7 +169,7 @@ type ApplyArguments = Parameters<typeof apply> extends [unknown, ...infer Rest] 
 const refusalOf = (row: TaskRow, event: TaskEvent, fence: Fence | undefined, isRevoked: boolean) => {
   if (fence?.coreEventId !== undefined && row.coreEventIds.has(fence.coreEventId)) return "NoEffect"
   if (isTerminal(row.status) || (fence !== undefined && fence.runId !== row.runId)) return "Superseded"
-  if (Result.isFailure(transition(row.status, event._tag))) return "NoEffect"
+  if (statusAfter(row.status, event._tag) === undefined) return "NoEffect"
   return isRevoked ? "Revoked" : undefined
 }
 
@@ -210,13 +210,13 @@ export const make = Effect.gen(function*() {
 
     commit,
 
-    cancelInterrupted: (sub, at) =>
+    cancelInterrupted: (sub, at, actor) =>
       Effect.suspend(() =>
         Effect.forEach(
           [...tables.tasks.values()].filter(({ status, task }) =>
             status === "interrupted" && task.principal.sub === sub
           ),
-          (row) => applyTo(row, { _tag: "Canceled", reason: null }, at)
+          (row) => applyTo(row, { _tag: "Canceled", reason: null, actor }, at)
         )
       ),
 

@@ -13,15 +13,7 @@ import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../../domain/Webhook.ts"
 import { Changes } from "../../signals/Changes.ts"
 import * as Batcher from "../sql/Batcher.ts"
-import {
-  encode,
-  type LargeText,
-  largeText,
-  lengthOf,
-  make as makeStatement,
-  moment as momentOf,
-  seconds
-} from "../sql/BatchStatement.ts"
+import { json, make as makeStatement, moment as momentOf, seconds } from "../sql/BatchStatement.ts"
 import { array, make as makeQueries, moment, query } from "../sql/Queries.ts"
 import { given, headColumns, headColumnsOf, notEnded } from "./TaskColumns.ts"
 import {
@@ -40,9 +32,6 @@ type Store = TaskStore["Service"]
 const { bool, float8, int4, text, uuid } = PgTypes.OID
 
 interface Create {
-  /** Characters. */
-  readonly length: number
-  readonly request: LargeText
   readonly task: NewTask
   readonly maxActive: number
   readonly key: RequestKey | undefined
@@ -63,7 +52,7 @@ const createTasks = makeStatement<Create, typeof Created>(
   `called.outcome, called.task_uuid AS "taskId", called.room, called.maximum`,
   {
     ...Object.fromEntries(given.map(({ name, of, ...type }) => [name, { ...type, of: ({ task }) => of(task) }])),
-    request: largeText(({ request }) => request),
+    request: json(({ task }) => task.request),
     user_token: { oid: text, of: ({ task }) => task.userToken },
     callback_secret: { oid: text, of: ({ task }) => task.callbackSecret },
     metadata: {
@@ -92,12 +81,8 @@ interface Event {
   readonly fence: Fence | undefined
   readonly key: RequestKey | undefined
   readonly waits: boolean
-  /** Characters. */
+  /** Characters of its texts, or bytes. An event that is large has a statement of its own, so that batches stay small. */
   readonly length: number
-  readonly pendingToolCalls: LargeText
-  readonly turn: LargeText
-  readonly coreState: LargeText
-  readonly toolResults: LargeText
 }
 
 const Committed = Schema.Union([
@@ -124,12 +109,12 @@ const commitTasks = makeStatement<Event, typeof Committed>(
     type: { oid: text, of: ({ event }) => event._tag },
     records_acceptance: { oid: bool, of: ({ fence }) => fence?.recordsAcceptance === true },
     error: { oid: text, of: ({ change }) => change.error },
-    pending_tool_calls: largeText(({ pendingToolCalls }) => pendingToolCalls),
-    turn: largeText(({ turn }) => turn),
+    pending_tool_calls: json(({ change }) => change.pendingToolCalls),
+    turn: json(({ change }) => change.turn),
     report: { oid: text, of: ({ change }) => change.report },
-    core_state: largeText(({ coreState }) => coreState),
+    core_state: json(({ change }) => change.coreState),
     new_run_id: { oid: uuid, of: ({ change }) => change.run?.runId },
-    tool_results: largeText(({ toolResults }) => toolResults),
+    tool_results: json(({ change }) => change.run?.results),
     user_token: { oid: text, of: ({ change }) => change.run?.userToken },
     token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
     token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
@@ -186,19 +171,17 @@ export const make = Effect.gen(function*() {
 
   const insert = yield* Batcher.make({
     run: (creates: ReadonlyArray<Create>) => {
-      const query = createTasks(creates.some(isLarge))
+      const query = createTasks(creates.some(({ task }) => isLarge(task.request)))
       return rows(query, query.bind(creates))
     },
     // `create_tasks` locks the user, and counts once for rows of a user that follow one another.
     lockOf: ({ task }) => task.principal.sub,
-    laneOf: (create) => isLarge(create) ? "large" : "batch",
-    lengthOf: ({ length }) => length
+    laneOf: ({ task }) => isLarge(task.request) ? "large" : "batch",
+    lengthOf: ({ task }) => task.request.length
   })
 
   const create: Store["create"] = Effect.fnUntraced(function*(task, maxActive, key, entry = noQueue) {
-    const { length } = task.request
-    const request = yield* encode(task.request, isLarge({ length }))
-    const { maximum, outcome, room, taskId } = yield* insert({ length, request, task, maxActive, key, entry })
+    const { maximum, outcome, room, taskId } = yield* insert({ task, maxActive, key, entry })
     if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum })
     if (outcome === "key_reused") return yield* new IdempotencyKeyReused({})
     return { taskId, isReplay: outcome === "replayed", room }
@@ -223,26 +206,15 @@ export const make = Effect.gen(function*() {
     lengthOf: ({ length }) => length
   })
 
-  const commit: Store["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, key, waits = false) {
+  const commit: Store["commit"] = (uuid, event, at, fence, key, waits = false) => {
     const change = changeOf(event)
     const { coreState, error, pendingToolCalls, run, turn } = change
-    const length = lengthOf([turn, coreState, pendingToolCalls, error, run?.results])
-    const isLargeEvent = isLarge({ length })
-    return yield* write({
-      uuid,
-      event,
-      change,
-      at,
-      fence,
-      key,
-      waits,
-      length,
-      pendingToolCalls: yield* encode(pendingToolCalls, isLargeEvent),
-      turn: yield* encode(turn, isLargeEvent),
-      coreState: yield* encode(coreState, isLargeEvent),
-      toolResults: yield* encode(run?.results, isLargeEvent)
-    })
-  })
+    const length = [turn, coreState, pendingToolCalls, error, run?.results].reduce(
+      (sum, text) => sum + (text?.length ?? 0),
+      0
+    )
+    return write({ uuid, event, change, at, fence, key, waits, length })
+  }
 
   const start = yield* Batcher.make({
     run: (attempts: ReadonlyArray<Attempt>) =>
