@@ -118,7 +118,9 @@ const Value = ({ depth, value }: { readonly value: unknown; readonly depth: numb
       </>
     )
   }
-  return isFields(value) && depth < 2 ? <Values value={value} depth={depth + 1} /> : <JsonTree value={value} />
+  return isFields(value) && depth < 2
+    ? <Values value={value} depth={depth + 1} />
+    : <JsonTree value={value} isOpen={!Array.isArray(value)} />
 }
 
 /** An object as people read it. What is deep or long is a tree. */
