@@ -1,5 +1,7 @@
 import asyncio
 import json
+import socket
+import sys
 import threading
 import time
 import uuid
@@ -472,6 +474,41 @@ class Cores(ScriptedTest):
         self.assertEqual(core.handle("POST", "/runs", f"Bearer {TOKEN}", lambda: b"{").status, 422)
         self.assertEqual(core.handle("GET", "/runs", f"Bearer {TOKEN}", lambda: b"").status, 405)
         self.assertEqual(self.post(core, "/other", {}).status, 404)
+    def test_what_leaves_the_loop_fails_its_task_and_the_loop_goes_on(self) -> None:
+        async def work(run: Run) -> str:
+            if run.prompt == "callback":
+                asyncio.get_running_loop().call_soon(sys.exit, 1)
+            if run.prompt == "stop":
+                asyncio.get_running_loop().stop()
+            await asyncio.sleep(0.01)
+            if run.prompt in raised:
+                raise raised[run.prompt]
+            return "x"
+
+        raised = {"exit": SystemExit(1), "interrupt": KeyboardInterrupt(), "cancel": asyncio.CancelledError(), "end": GeneratorExit()}
+        core = self.core(work)
+        with self.assertLogs("async_task_service_client.core", "ERROR"):
+            for prompt in (*raised, "callback", "stop", "Hello"):
+                run_id = self.start(core, input=[{"type": "text", "text": prompt}])
+                end = self.until(lambda run_id=run_id: [e for e in self.of(run_id) if e["type"] in ("completed", "failed")])[0]
+                self.assertEqual((end["type"], end.get("code")), ("failed", "internal") if prompt in raised else ("completed", None), prompt)
+                self.until(lambda: core.handle("GET", "/healthz", "", lambda: b"").body["active"] == 0)
+
+    def test_a_function_for_the_end_of_a_run_that_leaves_its_thread_does_not_keep_others_from_theirs(self) -> None:
+        called = threading.Event()
+
+        def work(run: Run) -> None:
+            run.signal.on_abort(sys.exit)
+            run.signal.on_abort(called.set)
+            run.signal.wait(10)
+
+        core = self.core(work)
+        run_id = self.start(core)
+        self.until(lambda: self.of(run_id, "processing"))
+        with self.assertLogs("async_task_service_client.core", "ERROR"):
+            self.assertEqual(self.post(core, f"/runs/{run_id}/stop", {}).status, 202)
+            self.assertTrue(called.wait(5))
+
         for token in ("old", "new"):
             self.assertEqual(self.post(self.core(lambda _: "", token="old, new"), "/runs", self.body(), token).status, 202)
 

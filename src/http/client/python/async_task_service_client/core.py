@@ -222,6 +222,15 @@ def _problems_of(body: Any) -> Dict[str, List[str]]:
 
 class _Entry:
     def __init__(self) -> None:
+def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
+    """A loop is left by ``sys.exit()`` and Ctrl-C's exception in any function on it: the others go on."""
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except BaseException:
+            logger.exception("A function on the loop of all runs left it")
+
+
         self.signal = Signal()
         #: Set when the run no longer takes a place.
         self.ended = threading.Event()
@@ -451,7 +460,7 @@ class Core:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="core loop", daemon=True).start()
+                threading.Thread(target=_run_forever, args=(self._loop,), name="core loop", daemon=True).start()
             return self._loop
 
 
