@@ -51,6 +51,12 @@ export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => 
 
 /** Letters, digits, `-`, `.`, `_` and `~`, which no client has to encode. */
 const needlesslyEncoded = /%(2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/i
+const allNeedlesslyEncoded = new RegExp(needlesslyEncoded, "gi")
+const uuids = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/gi
+
+/** The same for all paths that name the same resource. */
+export const canonicalPath = (path: string): string =>
+  path.replace(/\/$/, "").replace(allNeedlesslyEncoded, decodeURIComponent).replace(uuids, (uuid) => uuid.toLowerCase())
 
 /** What the router does not compare begins with one of these. */
 const ignored = /[;#]/

@@ -58,7 +58,7 @@ export const makeKeyOf = Effect.map(
   (digest) =>
     Effect.fnUntraced(function*(key: string | undefined, path: string, body: Uint8Array) {
       if (key === undefined) return undefined
-      const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, body)
+      const fingerprint = yield* fingerprintOf(digest, IdempotencyKey.operationOf("POST", path), body)
       return yield* Effect.mapError(IdempotencyKey.keyOf(key, fingerprint), asInvalidRequest)
     })
 )
