@@ -64,17 +64,17 @@ const ignored = /[;#]/
 const isWithin = (path: string, start: string) => path === start || path.startsWith(`${start}/`)
 
 /**
- * Whether the path of a request is another spelling of one for operators or other services. The router would decode or cut it,
- * after a rule of a proxy for its prefix did not match.
+ * Whether the path of a request is no route although the router would serve it: it has what the router cuts off, or it is another
+ * spelling of one for operators or other services, for whose prefix a rule of a proxy did not match.
  */
 export const isMisspelled = (
   extensions: ReadonlyArray<ExtensionRoutes>,
   request: HttpServerRequest.HttpServerRequest
 ): boolean => {
   const path = pathOf(request)
-  const [routed = path] = path.split(ignored, 1)
-  if (routed === path && !needlesslyEncoded.test(path)) return false
-  const decoded = routed.replace(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+  if (ignored.test(path)) return true
+  if (!needlesslyEncoded.test(path)) return false
+  const decoded = path.replace(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
   return ["/internal", rpcPath, ...extensions.flatMap(({ sameOrigin = [] }) => sameOrigin)].some((start) =>
     isWithin(decoded, start)
   )
