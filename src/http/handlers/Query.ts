@@ -1,6 +1,6 @@
 /** Decodes query parameters. An unknown value is an error: ignoring it would return an unfiltered list. */
 import { Duration, Effect, Result, Schema } from "effect"
-import { isStorable } from "../../domain/Fields.ts"
+import { hasAtMostCharacters, isStorable } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as Metadata from "../../domain/Metadata.ts"
 import { TaskStatus } from "../../domain/Task.ts"
@@ -134,7 +134,8 @@ const textOf = (query: Query, errors: Errors): string | null =>
     (text) => isSearchText(text) ? text.trim() : undefined
   )
 
-const isSearchText = (text: string) => text.trim() !== "" && text.length <= Limits.searchLength && isStorable(text)
+const isSearchText = (text: string) =>
+  text.trim() !== "" && hasAtMostCharacters(text, Limits.searchLength) && isStorable(text)
 
 /** The page that a query asks for. Adds what is wrong with it to `errors`. */
 const pageOf = (query: Query, errors: Errors) => {

@@ -51,5 +51,11 @@ describe("the query of a list", () => {
         selections: []
       })
     )
+  it("counts the characters of a search, not their UTF-16 units", () => {
+    const text = "😀".repeat(200)
+    assert.strictEqual(Result.getOrThrow(decodeListQuery({ q: text })).text, text)
+    assert.isTrue(Result.isFailure(decodeListQuery({ q: `${text}x` })))
+  })
+
   })
 })
