@@ -215,13 +215,13 @@ def _problems_of(body: Any) -> Dict[str, List[str]]:
     if "events_url" not in problems and not body["events_url"].startswith(("http://", "https://")):
         problems["events_url"] = ["Must be an http or https URL"]
     for name in ("input", "turns", "client_tools"):
-        if not isinstance(body.get(name), (list, type(None))):
+        if not isinstance(body.get(name, []), list):
             problems[name] = ["Must be an array"]
+    if not isinstance(body.get("resume"), (dict, type(None))):
+        problems["resume"] = ["Must be an object"]
     return problems
 
 
-class _Entry:
-    def __init__(self) -> None:
 def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
     """A loop is left by ``sys.exit()`` and Ctrl-C's exception in any function on it: the others go on."""
     while not loop.is_closed():
@@ -231,6 +231,8 @@ def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
             logger.exception("A function on the loop of all runs left it")
 
 
+class _Entry:
+    def __init__(self) -> None:
         self.signal = Signal()
         #: Set when the run no longer takes a place.
         self.ended = threading.Event()
