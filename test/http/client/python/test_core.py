@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from async_task_service_client import core as package
 from async_task_service_client._core_outcome import failure_of
-from async_task_service_client.core import Core, Run, create_core, serve_core
+from async_task_service_client._core_server import Server
+from async_task_service_client.core import Core, Run, create_core
 from scripted_service import Handler, Received, ScriptedTest
 
 TOKEN, EVENT_TOKEN = "token-for-the-core", "token-for-events"
@@ -524,9 +525,10 @@ class Cores(ScriptedTest):
             self.assertEqual(self.post(self.core(lambda _: "", token="old, new"), "/runs", self.body(), token).status, 202)
 
     def test_a_body_whose_length_is_given_twice_is_refused(self) -> None:
-        served = serve_core(lambda _: "x", port=0, block=False, token=TOKEN, event_token=EVENT_TOKEN)
-        self.addCleanup(served.close, 0)
-        with socket.create_connection(("127.0.0.1", served.port)) as connection:
+        server = Server(("127.0.0.1", 0), self.core(lambda _: "x").handle)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(lambda: (server.shutdown(), server.server_close()))
+        with socket.create_connection(server.server_address) as connection:
             head = f"POST /runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 2\r\n"
             connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n".encode())
             self.assertEqual(connection.recv(12), b"HTTP/1.1 400")
