@@ -1,7 +1,7 @@
 /** The protocol between the service and the processing core, in both directions. */
 import { Schema } from "effect"
 import * as Failure from "./Failure.ts"
-import { absentOr } from "./Fields.ts"
+import { absentOr, isAtMostCharacters } from "./Fields.ts"
 import { fromValue, type OpaqueJson } from "./json/OpaqueJson.ts"
 import * as RawJson from "./json/RawJson.ts"
 import { readValid } from "./json/Reader.ts"
@@ -40,9 +40,10 @@ const envelope = {
   run_id: Schema.String.annotate({
     description: "The run that the event belongs to. Events of a run that is not the task's current one are refused."
   }),
-  event_id: Schema.NonEmptyString.check(Schema.isMaxLength(255, { expected: "at most 255 characters" })).annotate({
+  event_id: Schema.Union([Schema.NonEmptyString.check(isAtMostCharacters(255)), Schema.Int]).annotate({
+    expected: "a text of 1 to 255 characters, or an integer",
     description:
-      "Identifies the event within its run. A `processing` or `progress` whose id was seen before changes nothing."
+      "Identifies the event within its run. A `processing` or `progress` whose id was seen before changes nothing. An integer is the same as its digits."
   })
 }
 
@@ -235,7 +236,7 @@ export const toReport = (reported: CoreEvent, readReport: ReadReport = () => nul
   return {
     task_id: reported.task_id,
     run_id: reported.run_id,
-    event_id: reported.event_id,
+    event_id: String(reported.event_id),
     event,
     recordsAcceptance: event._tag !== "Accepted" && "accepted" in reported && reported.accepted === true,
     ...appendsOf(reported)

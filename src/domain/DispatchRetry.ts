@@ -28,7 +28,8 @@ export const saysNoRoom = (status: number, retryAfter: Duration.Duration | null)
   status === 429 || (status === 503 && retryAfter !== null)
 
 /** Whether a status other than 2xx may be retried. Any other one is a refusal. */
-export const isRetryableStatus = (status: number): boolean => status === 408 || status === 429 || status >= 500
+export const isRetryableStatus = (status: number): boolean =>
+  status === 408 || status === 429 || (status >= 500 && status <= 599)
 
 /** From 200 ms, doubling up to 5 s, with 20 % jitter so that nodes do not all call a recovered core together. */
 const backoff = Schedule.jittered(Backoff.schedule("200 millis", "5 seconds"))

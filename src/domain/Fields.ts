@@ -9,8 +9,11 @@ export const absentOr = <S extends Schema.Top>(schema: S, description: string) =
   Schema.optional(Schema.NullOr(schema)).annotate({ description })
 
 /** Counts Unicode characters, not UTF-16 units. */
+export const hasAtMostCharacters = (text: string, maximum: number): boolean =>
+  text.length <= maximum || (text.length <= 2 * maximum && Array.from(text).length <= maximum)
+
 export const isAtMostCharacters = (maximum: number) =>
   Schema.makeFilter(
-    (text: string) => text.length <= maximum || (text.length <= 2 * maximum && Array.from(text).length <= maximum),
+    (text: string) => hasAtMostCharacters(text, maximum),
     { expected: `at most ${maximum} characters`, toJsonSchema: () => ({ maxLength: maximum }) }
   )

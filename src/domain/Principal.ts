@@ -1,13 +1,13 @@
 /** The authenticated user and the identity of the token. */
 import { Predicate, type Redacted, Schema } from "effect"
-import { isStorable } from "./Fields.ts"
+import { hasAtMostCharacters, isStorable } from "./Fields.ts"
 
 /** OpenID Connect's maximum length of `sub`, in characters. */
 const maxNameLength = 255
 
 /** Whether a claim is usable as the id of a user or a token: a non-empty text that can be stored. */
 export const isName = (claim: unknown): claim is string =>
-  Predicate.isString(claim) && claim !== "" && claim.length <= maxNameLength && isStorable(claim)
+  Predicate.isString(claim) && claim !== "" && hasAtMostCharacters(claim, maxNameLength) && isStorable(claim)
 
 export const Principal = Schema.Struct({
   sub: Schema.String,

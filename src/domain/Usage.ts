@@ -3,7 +3,7 @@
  * read once, where its event is decoded.
  */
 import { Predicate, Schema } from "effect"
-import { isStorable } from "./Fields.ts"
+import { hasAtMostCharacters, isStorable } from "./Fields.ts"
 import { readValid } from "./json/Reader.ts"
 import { type Found, object, small } from "./json/Shape.ts"
 import { Kind } from "./json/tables.ts"
@@ -58,7 +58,7 @@ const modelIn = (found: Found | undefined, bytes: Uint8Array): string | null => 
   // Each character takes at most 6 bytes.
   if (found?.kind !== Kind.string || found.end - found.start > 6 * Limits.modelLength + 2) return null
   const name = String(readValid(bytes, found.start))
-  return name !== "" && name.length <= Limits.modelLength && isStorable(name) ? name : null
+  return name !== "" && hasAtMostCharacters(name, Limits.modelLength) && isStorable(name) ? name : null
 }
 
 const tokensOf = (usage: Found | undefined, bytes: Uint8Array): Tokens | null => {

@@ -2,7 +2,7 @@
 import { Effect, Option, Result, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { HttpServerRequest } from "effect/http"
-import { isStorable } from "../domain/Fields.ts"
+import { hasAtMostCharacters, isStorable } from "../domain/Fields.ts"
 import { parse, Timestamp } from "../domain/Timestamp.ts"
 import { invalid } from "./contract/Errors.ts"
 import type { Node } from "./contract/OpaqueSchemas.ts"
@@ -40,7 +40,7 @@ export const text = (
     schema,
     null,
     `one text of 1 to ${longest} characters`,
-    (text) => text.length <= longest ? text : undefined,
+    (text) => hasAtMostCharacters(text, longest) ? text : undefined,
     description
   )
 
@@ -97,7 +97,7 @@ export const decode = Effect.fnUntraced(function*<P extends Parameters>(
       errors[name.slice(0, 64)] = [`Expected one of ${names.join(", ")}`]
       continue
     }
-    const isText = typeof value === "string" && value !== "" && value.length <= maxText && isStorable(value)
+    const isText = typeof value === "string" && value !== "" && hasAtMostCharacters(value, maxText) && isStorable(value)
     found[name] = isText ? parameter.read(value) : undefined
     if (found[name] === undefined) errors[name] = [`Expected ${isText ? parameter.expected : text("").expected}`]
   }

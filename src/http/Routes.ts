@@ -51,6 +51,12 @@ export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => 
 
 /** Letters, digits, `-`, `.`, `_` and `~`, which no client has to encode. */
 const needlesslyEncoded = /%(2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/i
+const allNeedlesslyEncoded = new RegExp(needlesslyEncoded, "gi")
+const uuids = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/gi
+
+/** The same for all paths that name the same resource. */
+export const canonicalPath = (path: string): string =>
+  path.replace(/\/$/, "").replace(allNeedlesslyEncoded, decodeURIComponent).replace(uuids, (uuid) => uuid.toLowerCase())
 
 /** The part that the router does not compare begins with one of these. */
 const ignored = /[;#]/
@@ -58,17 +64,17 @@ const ignored = /[;#]/
 const isWithin = (path: string, start: string) => path === start || path.startsWith(`${start}/`)
 
 /**
- * True if the path of a request is another spelling of one for operators or other services. The router would decode or cut it,
- * after a rule of a proxy for its prefix did not match.
+ * True if the path of a request is no route although the router would serve it: it has what the router cuts off, or it is another
+ * spelling of one for operators or other services, for whose prefix a rule of a proxy did not match.
  */
 export const isMisspelled = (
   extensions: ReadonlyArray<ExtensionRoutes>,
   request: HttpServerRequest.HttpServerRequest
 ): boolean => {
   const path = pathOf(request)
-  const [routed = path] = path.split(ignored, 1)
-  if (routed === path && !needlesslyEncoded.test(path)) return false
-  const decoded = routed.replace(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+  if (ignored.test(path)) return true
+  if (!needlesslyEncoded.test(path)) return false
+  const decoded = path.replace(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
   return ["/internal", rpcPath, ...extensions.flatMap(({ sameOrigin = [] }) => sameOrigin)].some((start) =>
     isWithin(decoded, start)
   )

@@ -1,12 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Schema } from "effect"
-import { parseRetryAfter, pauseWithin } from "../../src/domain/DispatchRetry.ts"
+import { isRetryableStatus, parseRetryAfter, pauseWithin } from "../../src/domain/DispatchRetry.ts"
 
 const at = Date.parse("2026-11-21T08:30:00Z")
 const seconds = (text: string) => {
   const delay = parseRetryAfter(text, at)
   return delay === null ? null : Duration.toSeconds(delay)
 }
+
+it("a start is retried after 408, 429 and 5xx, and after no other status", () => {
+  const statuses = [199, 300, 400, 408, 409, 425, 429, 499, 500, 503, 599, 600, 999]
+  assert.deepStrictEqual(statuses.filter(isRetryableStatus), [408, 429, 500, 503, 599])
+})
 
 describe("Retry-After", () => {
   const cases: ReadonlyArray<readonly [text: string, seconds: number | null]> = [

@@ -26,6 +26,18 @@ describe("Routes", () => {
     }
   })
 
+  it("has one path for all that name the same resource", () => {
+    const uuid = "01a1ff46-fab4-72be-99b8-5e6e2617b0cb"
+    for (
+      const [given, path] of [
+        ["/api/tasks/", "/api/tasks"],
+        ["/api/t%61sks", "/api/tasks"],
+        [`/api/tasks/${uuid.toUpperCase()}/cancel/`, `/api/tasks/${uuid}/cancel`],
+        ["/api/Tasks/a%2Fb%20c", "/api/Tasks/a%2Fb%20c"]
+      ] as const
+    ) assert.strictEqual(Routes.canonicalPath(given), path)
+  })
+
   it("excludes probes and scrapes from tracing", () => {
     for (const path of ["/healthz", "/readyz?x=1", "/internal/metrics"]) {
       assert.isFalse(Routes.isWorthATrace(request("GET", path)), path)

@@ -11,19 +11,23 @@ const origin = "https://app.example"
 
 const plain = ["/internal/metrics", "/internal/docs", "/rpc"]
 
-/** Every path with a suffix that routers cut off, and with one letter encoded, in lower and upper hexadecimal digits. */
-const misspelled = plain.flatMap((path) => [
-  `${path};`,
-  `${path};v=1`,
-  `${path};/x`,
-  ...[...path].flatMap((char, index) => {
-    const hex = char.charCodeAt(0).toString(16)
-    const spell = (digits: string) => `${path.slice(0, index)}%${digits}${path.slice(index + 1)}`
-    return char === "/" ? [] : [...new Set([spell(hex), spell(hex.toUpperCase())])]
-  })
-])
+/** The path with a suffix that routers cut off. */
+const cut = (path: string) => [";", ";v=1", ";/x", ";v=1?x=1"].map((suffix) => path + suffix)
 
-describe("a path of operators and other services in another spelling", () => {
+/** Public paths with such a suffix. Every path of operators and services with one, and with one letter encoded, in lower and upper hexadecimal digits. */
+const misspelled = [
+  ...["/healthz", "/v1/models", "/mcp", "/api/tasks"].flatMap(cut),
+  ...plain.flatMap((path) => [
+    ...cut(path),
+    ...[...path].flatMap((char, index) => {
+      const hex = char.charCodeAt(0).toString(16)
+      const spell = (digits: string) => `${path.slice(0, index)}%${digits}${path.slice(index + 1)}`
+      return char === "/" ? [] : [...new Set([spell(hex), spell(hex.toUpperCase())])]
+    })
+  ])
+]
+
+describe("a path in another spelling than the one it has", () => {
   it.each([
     ["one port", system.service.url],
     ["the public port", apart.url],

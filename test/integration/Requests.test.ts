@@ -152,6 +152,11 @@ describe("POST /api/tasks/{uuid}/rerun", () => {
     const replay = await withKey({ max_execution_time: 9 })
     assert.deepStrictEqual([replay.status, replay.body], [201, first.body])
     assert.strictEqual(replay.headers.get("idempotent-replayed"), "true")
+    for (const path of [`${uuid}/rerun/`, `${uuid.toUpperCase()}/rerun`]) {
+      const headers = { "idempotency-key": "k1" }
+      const same = await service.call("POST", `/api/tasks/${path}`, token, { max_execution_time: 9 }, headers)
+      assert.deepStrictEqual([same.status, same.body], [201, first.body], path)
+    }
     assert.deepStrictEqual(faults(await withKey({})), [422, ["Idempotency-Key"]])
     assert.strictEqual((await withKey({}, "k2")).status, 429)
   })

@@ -109,10 +109,10 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   const turnOf = (run: CoreRun, event: Report, at: number) => {
     if (!("turn" in event) || !event.turn) return undefined
     const { turns } = seenOf(world, run.taskId)
-    const known = turns.get(event.event_id)
+    const known = turns.get(String(event.event_id))
     if (known !== undefined) return known
     const reportedTurn = { text: JSON.stringify(event.turn), sentAt: at, answeredAt: Infinity, isApplied: false }
-    turns.set(event.event_id, reportedTurn)
+    turns.set(String(event.event_id), reportedTurn)
     return reportedTurn
   }
 

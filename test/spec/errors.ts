@@ -229,13 +229,17 @@ const coreEvents = (gateway: Gateway) => {
 
   it("a repeated event_id changes nothing; a final event is decided by the task alone", async () => {
     const { run } = await hold(gateway, "pending")
-    const report = async (event_id: string, event: object) => {
+    const report = async (event_id: string | number, event: object) => {
       const { body, status } = await gateway.report(run, { event_id, ...event })
       return [status, body.status, body.applied]
     }
     assert.deepStrictEqual(await report("1", { type: "processing" }), [200, "processing", true])
     assert.deepStrictEqual(await report("1", { type: "processing" }), [200, "processing", false])
     assert.deepStrictEqual(await report("1", { type: "progress", turn }), [200, "processing", false])
+    // A core may number the events of a run.
+    assert.deepStrictEqual(await report(1, { type: "progress", turn }), [200, "processing", false])
+    assert.deepStrictEqual(await report(5, { type: "progress", turn }), [200, "processing", true])
+    assert.deepStrictEqual(await report("5", { type: "progress", turn }), [200, "processing", false])
     assert.deepStrictEqual(await report("2", { type: "progress", turn }), [200, "processing", true])
     // A sign of life and nothing else.
     assert.deepStrictEqual(await report("3", { type: "progress" }), [200, "processing", false])

@@ -1,5 +1,6 @@
 /** The parameters of the methods. Versions 1.0 and 0.3 name some fields differently; unknown fields are ignored. */
 import { Effect, identity, Schema } from "effect"
+import { isAtMostCharacters } from "../../domain/Fields.ts"
 import * as OpaqueJson from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import { Kind } from "../../domain/json/tables.ts"
@@ -17,9 +18,7 @@ const contextIdLength = 255
 
 const optional = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
 
-const ContextId = Schema.String.check(
-  Schema.isMaxLength(contextIdLength, { expected: `at most ${contextIdLength} characters` })
-)
+const ContextId = Schema.String.check(isAtMostCharacters(contextIdLength))
 
 const HistoryLength = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { expected: "a number of messages" }))
 

@@ -150,7 +150,7 @@ export const make = Effect.gen(function*() {
         ...first,
         ...files.map(({ name, path }): Part => ({
           type: "file",
-          url: `${storageBase}/${path}`,
+          url: TurnReader.addressOf(storageBase, path),
           name,
           mediaType: mediaTypeOf(name) ?? "application/octet-stream"
         }))

@@ -1,6 +1,6 @@
 /** Revoking tokens: one token, or all tokens of a user that were issued before a moment. */
 import { Schema } from "effect"
-import { absentOr } from "../../domain/Fields.ts"
+import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
 import { maxSeconds } from "../../domain/Timestamp.ts"
 
 const isIso = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$/
@@ -14,7 +14,7 @@ const isMoment = Schema.makeFilter((moment: string | number) => {
 const Moment = Schema.Union([Schema.String, Schema.Finite]).annotate({ expected }).check(isMoment)
 
 /** The same maximum as in `TokenVerifier`. */
-const name = Schema.NonEmptyString.check(Schema.isMaxLength(255, { expected: "at most 255 characters" }))
+const name = Schema.NonEmptyString.check(isAtMostCharacters(255))
 
 const subjects = ["jti", "token", "sub"] as const
 

@@ -53,9 +53,25 @@ export const read = (turn: Found, bytes: Uint8Array): ReadTurn => ({
 
 const linkText = (name: string) => name.replaceAll(/[[\]\\]/g, "\\$&")
 
+const isDots = /^(\.|%2e){1,2}$/i
+
+const encodeSegment = (segment: string) =>
+  encodeURIComponent(segment)
+    .replaceAll(/%25(?=[\da-f]{2})/gi, "%")
+    .replaceAll(/[()]/g, (each) => each === "(" ? "%28" : "%29")
+
+/**
+ * The address of a file. What ends a path, or a link of Markdown, is encoded, and what the path has encoded itself is kept. Segments
+ * of dots, which would lead out of the storage, cannot be encoded and are left out.
+ */
+export const addressOf = (storageBase: string, path: string): string =>
+  [storageBase, ...path.toWellFormed().split("/").filter((segment) => !isDots.test(segment)).map(encodeSegment)].join(
+    "/"
+  )
+
 /** The text, with links to the files at its end. `storageBase` is the base URL of the storage. */
 export const linkedText = ({ files, text }: ReadTurn, storageBase: string): RawJson.RawJson | undefined => {
-  const links = files.map(({ name, path }) => RawJson.ofText(`[${linkText(name)}](${storageBase}/${path})`))
+  const links = files.map(({ name, path }) => RawJson.ofText(`[${linkText(name)}](${addressOf(storageBase, path)})`))
   return links.length === 0
     ? text
     : TurnParts.joinTexts([...(text === undefined ? [] : [text]), ...links].map(({ bytes }) => bytes))

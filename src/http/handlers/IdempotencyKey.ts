@@ -5,6 +5,7 @@ import * as Limits from "../../domain/Limits.ts"
 import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
 import type { RequestKey } from "../../services/store/tasks/TaskStore.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
+import { canonicalPath } from "../Routes.ts"
 
 const header = "Idempotency-Key"
 
@@ -16,7 +17,7 @@ export const reused = invalid(header, new IdempotencyKeyReused({}).message, "ide
 export const isGiven = ({ headers }: HttpServerRequest.HttpServerRequest) => headers[header.toLowerCase()] !== undefined
 
 /** Method and path. RPC calls use those of the equivalent REST operation. */
-export const operationOf = ({ method, url }: HttpServerRequest.HttpServerRequest) => `${method} ${url.split("?", 1)[0]}`
+export const operationOf = (method: string, path: string) => `${method} ${canonicalPath(path)}`
 
 /** The key of a request, from a valid `value`. */
 export const keyOf = (value: string, fingerprint: string): Effect.Effect<RequestKey, ValidationFailed> =>

@@ -1,6 +1,6 @@
 /** Decodes query parameters. An unknown value is an error: ignoring it would return an unfiltered list. */
 import { Duration, Effect, Result, Schema } from "effect"
-import { isStorable } from "../../domain/Fields.ts"
+import { hasAtMostCharacters, isStorable } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as Metadata from "../../domain/Metadata.ts"
 import { TaskStatus } from "../../domain/Task.ts"
@@ -63,6 +63,7 @@ const includedOf = <Name extends string>(
   names: ReadonlyArray<Name>,
   errors: Errors
 ): ReadonlySet<Name> => {
+  refuseForms(query, ["include"], errors)
   const given = listOf(query["include"]).flatMap((text) => text.split(","))
   const isName = (text: string): text is Name => names.some((name) => name === text)
   if (!given.every(isName)) errors["include"] = [`Expected one or more of ${names.join(", ")}`]
@@ -133,15 +134,20 @@ const textOf = (query: Query, errors: Errors): string | null =>
     (text) => isSearchText(text) ? text.trim() : undefined
   )
 
-const isSearchText = (text: string) => text.trim() !== "" && text.length <= Limits.searchLength && isStorable(text)
+const isSearchText = (text: string) =>
+  text.trim() !== "" && hasAtMostCharacters(text, Limits.searchLength) && isStorable(text)
+
+/** A bracket form of a parameter that has none is an error: ignoring it would give another answer. */
+const refuseForms = (query: Query, names: ReadonlyArray<string>, errors: Errors) => {
+  for (const name of Object.keys(query)) {
+    const field = name.split("[", 1)[0]!
+    if (field !== name && names.includes(field)) errors[field] = [`${name} is not a form of this parameter`]
+  }
+}
 
 /** The page that a query asks for. Adds what is wrong with it to `errors`. */
 const pageOf = (query: Query, errors: Errors) => {
-  for (const name of Object.keys(query)) {
-    const [, field] = /^(page|per_page)\[/.exec(name) ?? []
-    // An unknown bracket form is an error; ignoring it would return another page.
-    if (field !== undefined) errors[field] = [`${name} is not a form of this parameter`]
-  }
+  refuseForms(query, ["page", "per_page"], errors)
   const page = integer(query["page"], Number.MAX_SAFE_INTEGER, 1)
   if (page === undefined) errors["page"] = [`Expected an integer between 1 and ${Number.MAX_SAFE_INTEGER}`]
   const perPage = integer(query["per_page"], Limits.perPage.maximum, Limits.perPage.default)
@@ -206,6 +212,7 @@ export const decodeTaskQuery = (
   const errors: Errors = {}
   const wait = integer(query["wait"], Limits.waitSeconds, 0)
   if (wait === undefined) errors["wait"] = [`Expected an integer between 1 and ${Limits.waitSeconds}`]
+  refuseForms(query, ["wait"], errors)
   const all = includedOf<string>(query, [...includes, ...known.map(({ name }) => name)], errors)
   if (wait === undefined || Object.keys(errors).length > 0) return Result.fail(validationFailed(errors))
   const included = new Set(includes.filter((name) => all.has(name)))
@@ -217,8 +224,9 @@ export const decodeTaskQuery = (
 export const decodeEventsQuery = (
   query: Query
 ): Result.Result<{ readonly includesTurn: boolean; readonly includesText: boolean }, ValidationFailed> => {
-  const included = listOf(query["include"]).flatMap((text) => text.split(","))
-  return included.every((name) => name === "turn" || name === "text")
-    ? Result.succeed({ includesTurn: included.includes("turn"), includesText: included.includes("text") })
-    : Result.fail(validationFailed({ include: ["Expected turn or text"] }))
+  const errors: Errors = {}
+  const included = includedOf(query, ["turn", "text"], errors)
+  return Object.keys(errors).length > 0
+    ? Result.fail(validationFailed(errors))
+    : Result.succeed({ includesTurn: included.has("turn"), includesText: included.has("text") })
 }

@@ -1,6 +1,6 @@
 /** Decodes what a search or a bulk action selects. An unknown name is an error: without it an action would be about more than was meant. */
 import { Duration, Effect, Predicate, Record, Schema } from "effect"
-import { isStorable } from "../../domain/Fields.ts"
+import { hasAtMostCharacters, isStorable } from "../../domain/Fields.ts"
 import { encode, fromValue } from "../../domain/json/OpaqueJson.ts"
 import type * as RawJson from "../../domain/json/RawJson.ts"
 import * as Reader from "../../domain/json/Reader.ts"
@@ -80,7 +80,7 @@ const readerOf = (given: Given, path: string) => {
     text: (name: string, longest = maxText) => {
       const text = given[name]
       if (text === undefined) return null
-      return isText(text) && text.length <= longest
+      return isText(text) && hasAtMostCharacters(text, longest)
         ? text
         : refuse(name, `Expected one text of 1 to ${longest} characters`)
     },

@@ -54,7 +54,10 @@ const headersOf = (body: string): Readonly<Record<string, string>> => ({
 const refuse = (socket: Duplex, status: number) => {
   if (socket.destroyed || !socket.writable) return
   const body = messageOf(status)
-  const headers = Object.entries(headersOf(body)).map(([name, value]) => `${name}: ${value}\r\n`).join("")
+  const allow = status === 405 ? { Allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS" } : {}
+  const headers = Object.entries({ ...headersOf(body), ...allow }).map(([name, value]) => `${name}: ${value}\r\n`).join(
+    ""
+  )
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers}\r\n${body}`)
 }
 

@@ -16,6 +16,7 @@ import {
 } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { isStorable } from "../../domain/Fields.ts"
 import * as FileFormat from "../../domain/FileFormat.ts"
 import { encode, fromJsonText, sizeOf, textOf } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
@@ -41,11 +42,13 @@ export interface IncomingFile<E> {
   readonly content: Pull.Pull<Chunks, E>
 }
 
+/** What a client may send back as an input item. */
+const Text = Schema.String.check(Schema.makeFilter(isStorable))
 const StoredFile = Schema.Struct({
-  id: Schema.String,
-  name: Schema.String,
-  mime_type: Schema.String,
-  provider_data: Schema.Struct({ path: Schema.String })
+  id: Text,
+  name: Text,
+  mime_type: Text,
+  provider_data: Schema.Struct({ path: Text })
 })
 
 /** The response of `POST /api/files`, usable as an input item. */

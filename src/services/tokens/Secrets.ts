@@ -12,7 +12,7 @@ const version = "v2"
 const converted: ReadonlySet<string> = new Set(["callback-secret", "user-token"])
 const nonceBytes = 12
 const encoder = new TextEncoder()
-const decoder = new TextDecoder()
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 const bytesOf = (text: string | undefined) => Result.getOrThrow(Base64Url.decode(text ?? ""))
 

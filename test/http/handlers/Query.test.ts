@@ -1,12 +1,29 @@
 import { Duration, Result } from "effect"
 import { assert, describe, it } from "vitest"
-import { decodeListQuery, decodeTaskQuery } from "../../../src/http/handlers/Query.ts"
+import type { ValidationFailed } from "../../../src/http/contract/Errors.ts"
+import { decodeEventsQuery, decodeListQuery, decodeTaskQuery } from "../../../src/http/handlers/Query.ts"
 
 describe("the query of a task", () => {
   it("waits as long as it says, and less than the 60 s after which proxies give up", () => {
     const waitOf = (wait: string) => Duration.toSeconds(Result.getOrThrow(decodeTaskQuery({ wait })).wait)
     assert.deepStrictEqual(["1", "54", "55", "56", "60"].map(waitOf), [1, 54, 55, 55, 55])
     assert.isTrue(Result.isFailure(decodeTaskQuery({ wait: "61" })))
+  })
+})
+
+describe("a bracket form of a parameter", () => {
+  it.each([
+    [decodeTaskQuery, "wait[]"],
+    [decodeTaskQuery, "include[]"],
+    [decodeEventsQuery, "include[0]"],
+    [decodeListQuery, "include[]"],
+    [decodeListQuery, "page[a]"],
+    [decodeListQuery, "per_page[]"]
+  ])("that has none is an error: %o, %s", (decode, name) => {
+    const decoded: Result.Result<unknown, ValidationFailed> = decode({ [name]: "1" })
+    assert.deepStrictEqual(Result.isFailure(decoded) ? Object.entries(decoded.failure.errors) : [], [
+      [name.replace(/\[.*/, ""), [`${name} is not a form of this parameter`]]
+    ])
   })
 })
 
@@ -32,6 +49,12 @@ describe("the query of a list", () => {
   ])("refuses %o with the values that are allowed", (query, field, message) => {
     const decoded = decodeListQuery(query)
     assert.deepStrictEqual(Result.isFailure(decoded) ? decoded.failure.errors : {}, { [field]: [message] })
+  })
+
+  it("counts the characters of a search, not their UTF-16 units", () => {
+    const text = "😀".repeat(200)
+    assert.strictEqual(Result.getOrThrow(decodeListQuery({ q: text })).text, text)
+    assert.isTrue(Result.isFailure(decodeListQuery({ q: `${text}x` })))
   })
 
   it("takes the largest page", () => {

@@ -81,9 +81,17 @@ export const anyText = text
 /** A text that the gateway does not read. */
 export const passedText = kind(notText, { ...unusual, "an empty text": "" })
 export const name = kind({}, {}, text, nonEmpty)
-export const eventId = kind({ "too long": "x".repeat(256) }, { "as long as can be": "x".repeat(255) }, text, nonEmpty)
 /** A text of at most `maximum` characters. */
 export const textOf = (maximum: number) => kind({}, {}, text, atMost(maximum))
+/** A text, or an integer. */
+const { "a number": _number, ...noEventId } = kind({}, {}, text, nonEmpty, atMost(255)).broken
+export const eventId: Kind = {
+  broken: { ...noEventId, ...constants({ "a fraction": 1.5, "2^64": raw("18446744073709551616") }) },
+  valid: {
+    ...kind({}, {}, nonEmpty, atMost(255)).valid,
+    ...constants({ "a number": 1, "the least": Number.MIN_SAFE_INTEGER })
+  }
+}
 
 const pairs = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`key ${n}`, "x"]))
 const longKey = "k".repeat(Limits.metadataKeyLength)

@@ -29,6 +29,16 @@ const answerOf = async (socket: Socket) => {
 
 const request = "POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n\r\n"
 
+it("refuses CONNECT with the methods that are allowed", async () => {
+  const server = await listen()
+  const socket = connect(portOf(server), "127.0.0.1")
+  socket.write("CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+  const answer = await answerOf(socket)
+  assert.match(answer, /^HTTP\/1\.1 405 /)
+  assert.include(answer, "\r\nAllow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n")
+  server.close()
+})
+
 describe("pipelined requests", () => {
   it("begin one after the other, with those of others between them", async () => {
     const server = await listen()

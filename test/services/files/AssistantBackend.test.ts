@@ -89,6 +89,18 @@ describe("the id of a stored file", () => {
       }
     }))
 
+  it.effect("makes the answer unusable when no request could have it, like the other texts of the file", () =>
+    Effect.gen(function*() {
+      const whole = stored("\"1\"")
+      for (const unusual of ["a\\u0000b", "\\ud800", "\\udc00x"]) {
+        for (const text of ["\"1\"", "a.txt", "text/plain", "1/a.txt"]) {
+          const answer = whole.replace(text, () => text === "\"1\"" ? `"${unusual}"` : unusual)
+          const { result } = yield* upload(1, answer)
+          assert.isTrue(Result.isFailure(result) && result.failure._tag === "BackendUnavailable", answer)
+        }
+      }
+    }))
+
   it.effect("is missing when it is neither a text nor an integer", () =>
     Effect.gen(function*() {
       for (const id of ["1.5", "1e3", "null", "{}", "[1]", "1,\"id\":true"]) {

@@ -20,7 +20,7 @@ it.effect("what Node's cipher and WebCrypto seal, the other opens, also with a r
     const node = yield* secretsOf(NodeCrypto.layerAead, [key(1)])
     const web = yield* secretsOf(Aead.layerWebCrypto, [key(2), key(1)])
     const rotated = yield* secretsOf(NodeCrypto.layerAead, [key(3), key(2)])
-    for (const text of ["", "a token", "Größe ✓".repeat(1000)]) {
+    for (const text of ["", "a token", "\ufeffa secret", "Größe ✓".repeat(1000)]) {
       const byNode = yield* node.seal("user-token", Redacted.make(text))
       assert.match(byNode, /^v2\.[0-9a-f]{8}\.[\w-]{16}\.[\w-]+$/)
       assert.strictEqual(Redacted.value(yield* web.open("user-token", byNode)), text)

@@ -137,6 +137,10 @@ const problemsOf = (body: unknown): Record<string, ReadonlyArray<string>> => {
   for (const name of ["input", "turns", "client_tools"]) {
     if (fields[name] !== undefined && !Array.isArray(fields[name])) problems[name] = ["Must be an array"]
   }
+  const { resume } = fields
+  if (resume != null && (typeof resume !== "object" || Array.isArray(resume))) {
+    problems["resume"] = ["Must be an object"]
+  }
   return problems
 }
 

@@ -193,12 +193,25 @@ export const toWholeTurn = (turn: Turn, messages: ReadonlyArray<object>, usage: 
     metadata: { ...usage.metadata, ...turn.metadata }
   }) as Turn
 
+/** Bytes of a JSON text that the service reads. */
+const maxWordsBytes = 1024 * 1024
+
+/** Words that the service can store: what it cannot is U+FFFD, and what is too long is cut. */
+const storable = (given: string): string => {
+  const sizeOf = (text: string) => new TextEncoder().encode(JSON.stringify(text)).length
+  let words = given.replaceAll("\0", "\uFFFD").replaceAll(/\p{Surrogate}/gu, "\uFFFD")
+  for (let size = sizeOf(words); size > maxWordsBytes; size = sizeOf(words)) {
+    words = words.slice(0, Math.floor(words.length * maxWordsBytes / size)).replace(/\p{Surrogate}$/u, "")
+  }
+  return words
+}
+
 /** The fields of the event that ends a run which threw `error`. Only the messages of a `Failure` are for the user. */
 export const failureOf = (error: unknown) => {
   const name = error instanceof Error ? error.name : ""
   if (name === "AssistantNotAvailable") return { type: "failed", code: "assistant_not_found" }
   if (name === "InsufficientBalance") return { type: "failed", code: "payment_required" }
   return name === "Failure" && error instanceof Error
-    ? { type: "failed", code: "internal", message: error.message }
+    ? { type: "failed", code: "internal", message: storable(error.message) }
     : { type: "failed", code: "internal" }
 }

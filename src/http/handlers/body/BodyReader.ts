@@ -23,6 +23,7 @@ import {
   UnsupportedMediaType,
   type ValidationFailed
 } from "../../contract/Errors.ts"
+import { pathOf } from "../../Routes.ts"
 import { CurrentToken, whileValid } from "../CurrentToken.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
@@ -303,7 +304,7 @@ const make = Effect.gen(function*() {
     const { bytes, outcome } = yield* attempt(kind, request)
     const body = yield* Effect.fromResult(outcome)
     const fingerprint = IdempotencyKey.isGiven(request)
-      ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request), bytes)
+      ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request.method, pathOf(request)), bytes)
       : undefined
     return { body, key: yield* IdempotencyKey.keyOfRequest(request, fingerprint) }
   })

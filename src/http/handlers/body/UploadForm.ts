@@ -67,8 +67,10 @@ export const open = Effect.fnUntraced(function*<E>(
     maxFieldSize: maxFieldBytes,
     maxTotalSize: maxFormBytes,
     isFile,
-    onField: ({ name }) => {
-      if (name === "file") refuse(unnamed)
+    // The parser calls it without information about a part that ended before its content began.
+    onField: (field: MultipartParser.PartInfo | undefined) => {
+      if (field === undefined) refuse(broken)
+      if (field?.name === "file") refuse(unnamed)
     },
     onFile: (part) => {
       if (part.name !== "file") return () => {}

@@ -106,7 +106,7 @@ export const makeCall = Effect.gen(function*() {
 
   const keyOf = Effect.fnUntraced(function*(key: string | undefined, path: string, body: Uint8Array) {
     if (key === undefined) return undefined
-    const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, body)
+    const fingerprint = yield* fingerprintOf(digest, IdempotencyKey.operationOf("POST", path), body)
     return yield* IdempotencyKey.keyOf(key, fingerprint)
   })
 

@@ -54,7 +54,7 @@ const appendOf = (event: CoreEvent): CoreReport | undefined =>
   event.type !== "progress" || event.append == null ? undefined : {
     task_id: event.task_id,
     run_id: event.run_id,
-    event_id: event.event_id,
+    event_id: String(event.event_id),
     event: TaskEvent.cases.Accepted.make({}),
     recordsAcceptance: false,
     appends: [{ index: event.append.index, text: stringOf(event.append.text) }]

@@ -273,6 +273,15 @@ describe("an error", () => {
     })
   }
 
+  it.each([
+    ["a\0b\ud800c😀", "a\ufffdb\ufffdc😀"],
+    ["x".repeat(2_000_000), "x".repeat(1024 * 1024 - 2)],
+    ["", ""]
+  ])("Failure has words that the service can store", async (given, words) => {
+    const { message } = await outcome(() => Promise.reject(new Failure(given)), "failed")
+    assert.isTrue(message === words)
+  })
+
   it("of another class is internal: logged and not sent, with the text so far", async () => {
     const event = await outcome(({ text }) => {
       text("The answer")
@@ -627,7 +636,15 @@ describe("the calls", () => {
       assert.strictEqual((await core.post("/runs/x/stop", "{", token)).status, 401)
     }
     assert.strictEqual((await core.fetch(new Request("http://c/runs", { method: "POST" }))).status, 401)
-    for (const [field, body] of Object.entries({ body: "[]", run_id: service.run({ run_id: 1 }), task_id: {} })) {
+    for (
+      const [field, body] of Object.entries({
+        body: "[]",
+        run_id: service.run({ run_id: 1 }),
+        task_id: {},
+        input: service.run({ input: null }),
+        resume: service.run({ resume: 5 })
+      })
+    ) {
       const answer = await core.post("/runs", body)
       assert.strictEqual(answer.status, 422)
       assert.property((await answer.json()).errors, field)

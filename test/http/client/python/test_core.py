@@ -1,5 +1,7 @@
 import asyncio
 import json
+import socket
+import sys
 import threading
 import time
 import uuid
@@ -7,6 +9,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from async_task_service_client import core as package
+from async_task_service_client._core_outcome import failure_of
+from async_task_service_client._core_server import Server
 from async_task_service_client.core import Core, Run, create_core
 from scripted_service import Handler, Received, ScriptedTest
 
@@ -239,6 +243,16 @@ class Cores(ScriptedTest):
         self.assertNotIn("password", json.dumps(event))
         self.assertIn("password", "".join(logged.output))
 
+    def test_the_words_of_a_Failure_are_such_that_the_service_can_store(self) -> None:
+        for given, words in (
+            (None, ""),
+            ("a\0b\ud800c\ud83d\ude00", "a\ufffdb\ufffdc\U0001f600"),
+            ("x" * 2_000_000, "x" * (1024 * 1024 - 2)),
+        ):
+            self.assertEqual(failure_of(package.Failure(given))["message"], words)
+        mixed = failure_of(package.Failure("é\U0001f600" * 200_000))["message"]
+        self.assertTrue(900_000 < len(json.dumps(mixed)) <= 1024 * 1024)
+
     def test_what_is_no_json_is_an_error_of_the_function(self) -> None:
         with self.assertLogs("async_task_service_client.core", "ERROR"):
             self.outcome(lambda _: {"a": object()}, "failed")
@@ -461,11 +475,46 @@ class Cores(ScriptedTest):
         self.until(lambda: self.post(core, f"/runs/{run_id}/stop", {}).status == 404)
         self.assertEqual([event["type"] for event in self.of(run_id)], ["processing"])
 
+    def test_what_leaves_the_loop_fails_its_task_and_the_loop_goes_on(self) -> None:
+        async def work(run: Run) -> str:
+            if run.prompt == "callback":
+                asyncio.get_running_loop().call_soon(sys.exit, 1)
+            if run.prompt == "stop":
+                asyncio.get_running_loop().stop()
+            await asyncio.sleep(0.01)
+            if run.prompt in raised:
+                raise raised[run.prompt]
+            return "x"
+
+        raised = {"exit": SystemExit(1), "interrupt": KeyboardInterrupt(), "cancel": asyncio.CancelledError(), "end": GeneratorExit()}
+        core = self.core(work)
+        with self.assertLogs("async_task_service_client.core", "ERROR"):
+            for prompt in (*raised, "callback", "stop", "Hello"):
+                run_id = self.start(core, input=[{"type": "text", "text": prompt}])
+                end = self.until(lambda run_id=run_id: [e for e in self.of(run_id) if e["type"] in ("completed", "failed")])[0]
+                self.assertEqual((end["type"], end.get("code")), ("failed", "internal") if prompt in raised else ("completed", None), prompt)
+                self.until(lambda: core.handle("GET", "/healthz", "", lambda: b"").body["active"] == 0)
+
+    def test_a_function_for_the_end_of_a_run_that_leaves_its_thread_does_not_keep_others_from_theirs(self) -> None:
+        called = threading.Event()
+
+        def work(run: Run) -> None:
+            run.signal.on_abort(sys.exit)
+            run.signal.on_abort(called.set)
+            run.signal.wait(10)
+
+        core = self.core(work)
+        run_id = self.start(core)
+        self.until(lambda: self.of(run_id, "processing"))
+        with self.assertLogs("async_task_service_client.core", "ERROR"):
+            self.assertEqual(self.post(core, f"/runs/{run_id}/stop", {}).status, 202)
+            self.assertTrue(called.wait(5))
+
     def test_calls_that_are_not_allowed_or_not_readable_are_refused(self) -> None:
         core = self.core(lambda _: "x")
         for token in ("", "wrong", TOKEN + "x", EVENT_TOKEN):
             self.assertEqual(self.post(core, "/runs", {}, token).status, 401)
-        for field, body in (("body", []), ("run_id", self.body(run_id=1)), ("events_url", self.body(events_url="file:///"))):
+        for field, body in (("body", []), ("run_id", self.body(run_id=1)), ("events_url", self.body(events_url="file:///")), ("input", self.body(input=None)), ("turns", self.body(turns=5)), ("resume", self.body(resume=5)), ("resume", self.body(resume=[]))):
             answer = self.post(core, "/runs", body)
             self.assertEqual((answer.status, list(answer.body["errors"])), (422, [field]))
         self.assertEqual(core.handle("POST", "/runs", f"Bearer {TOKEN}", lambda: None).status, 413)
@@ -474,6 +523,15 @@ class Cores(ScriptedTest):
         self.assertEqual(self.post(core, "/other", {}).status, 404)
         for token in ("old", "new"):
             self.assertEqual(self.post(self.core(lambda _: "", token="old, new"), "/runs", self.body(), token).status, 202)
+
+    def test_a_body_whose_length_is_given_twice_is_refused(self) -> None:
+        server = Server(("127.0.0.1", 0), self.core(lambda _: "x").handle)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(lambda: (server.shutdown(), server.server_close()))
+        with socket.create_connection(server.server_address) as connection:
+            head = f"POST /runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 2\r\n"
+            connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n".encode())
+            self.assertEqual(connection.recv(12), b"HTTP/1.1 400")
 
     def test_close_drains_and_gives_up_what_is_left_without_an_event(self) -> None:
         gate = threading.Event()

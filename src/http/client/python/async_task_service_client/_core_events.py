@@ -70,7 +70,7 @@ class Signal:
         for callback in callbacks:
             try:
                 callback()
-            except Exception:
+            except BaseException:  # sys.exit() included: the others have to be called.
                 logger.exception("A function for the end of a run failed")
 
 

@@ -159,6 +159,21 @@ def to_whole_turn(turn: JsonObject, messages: Sequence[JsonObject], usage: Usage
     }
 
 
+#: Bytes of a JSON text that the service reads.
+_max_words = 1024 * 1024
+
+
+def _words_of(failure: Failure) -> str:
+    """Words that the service can store: what it cannot is U+FFFD, and what is too long is cut."""
+    given = "" if failure.args == (None,) else str(failure)
+    words = given.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    size = len(json.dumps(words))
+    while size > _max_words:
+        words = words[: len(words) * _max_words // size]
+        size = len(json.dumps(words))
+    return words
+
+
 def failure_of(error: BaseException) -> JsonObject:
     """The fields of the event that ends a run which raised ``error``. Only the message of a ``Failure`` is for the user."""
     if isinstance(error, AssistantNotAvailable):
@@ -166,5 +181,5 @@ def failure_of(error: BaseException) -> JsonObject:
     if isinstance(error, InsufficientBalance):
         return {"type": "failed", "code": "payment_required"}
     if isinstance(error, Failure):
-        return {"type": "failed", "code": "internal", "message": str(error)}
+        return {"type": "failed", "code": "internal", "message": _words_of(error)}
     return {"type": "failed", "code": "internal"}

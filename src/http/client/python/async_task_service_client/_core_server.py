@@ -52,6 +52,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _body(self) -> Optional[bytes]:
         """The body; None when it is too long."""
+        if "Transfer-Encoding" in self.headers and "Content-Length" in self.headers:
+            raise ValueError("the length of the body is given twice")
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
             return self._chunks()
         length = int(self.headers.get("Content-Length", "0"))

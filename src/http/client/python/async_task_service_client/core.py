@@ -215,9 +215,20 @@ def _problems_of(body: Any) -> Dict[str, List[str]]:
     if "events_url" not in problems and not body["events_url"].startswith(("http://", "https://")):
         problems["events_url"] = ["Must be an http or https URL"]
     for name in ("input", "turns", "client_tools"):
-        if not isinstance(body.get(name), (list, type(None))):
+        if not isinstance(body.get(name, []), list):
             problems[name] = ["Must be an array"]
+    if not isinstance(body.get("resume"), (dict, type(None))):
+        problems["resume"] = ["Must be an object"]
     return problems
+
+
+def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
+    """A loop is left by ``sys.exit()`` and Ctrl-C's exception in any function on it: the others go on."""
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except BaseException:
+            logger.exception("A function on the loop of all runs left it")
 
 
 class _Entry:
@@ -451,7 +462,7 @@ class Core:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="core loop", daemon=True).start()
+                threading.Thread(target=_run_forever, args=(self._loop,), name="core loop", daemon=True).start()
             return self._loop
 
 
