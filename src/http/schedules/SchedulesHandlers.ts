@@ -55,7 +55,11 @@ const shown = (schedule: Schedule, status = 200) =>
 const statesOf = (query: Query) =>
   Bodies.statesOf(
     Object.entries(query)
-      .flatMap(([name, values]) => /^state(\[\d*\])?$/.test(name) ? listOf(values) : [])
+      .flatMap(([name, values]) => {
+        if (/^state(\[\d*\])?$/.test(name)) return listOf(values)
+        // An unknown bracket form is no state; ignoring it would drop the filter.
+        return name.startsWith("state[") ? [name] : []
+      })
       .flatMap((text) => text.split(","))
   )
 

@@ -220,7 +220,7 @@ describe("GET /api/schedules", () => {
     assert.deepStrictEqual(paused.body.data.map(({ id }: { id: string }) => id), [one.id])
     assert.strictEqual((await call("GET", "?state=active,paused")).body.meta.total, 2)
     assert.strictEqual((await call("GET", "?state[]=ended")).body.meta.total, 0)
-    for (const query of ["?state=on", "?state=", "?page=0", "?per_page=101", "?page="]) {
+    for (const query of ["?state=on", "?state=", "?state[a]=active", "?page=0", "?per_page=101", "?page="]) {
       assert.strictEqual((await call("GET", query)).status, 422, query)
     }
   })
