@@ -71,7 +71,10 @@ export const make = Effect.gen(function*() {
       const form = formOf(uuid)
       // A stream must not outlive the token that opened it.
       const stream = includesText
-        ? cutAfter(yield* live.read(task, after, form, { beginning: EventStream.beginning, includesTurn, ended }), ended)
+        ? cutAfter(
+          yield* live.read(task, after, form, { beginning: EventStream.beginning, includesTurn, ended }),
+          ended
+        )
         : endWhen(
           EventStream.begun(EventStream.withComments(Stream.map(
             yield* watch.events(task, after.revision, includesTurn),
