@@ -17,14 +17,14 @@ const form = "multipart/form-data; boundary=b"
 const creation = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "Why?" }] })
 const upload = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\ntext\r\n--b--\r\n"
 
-/** Begins a request whose token is accepted before its body arrives. The returned function sends the rest. */
+/** Begins a request whose token is accepted before its body arrives. `finish` sends the rest. */
 const begin = async (token: string, path: string, type: string, body: string) => {
   const raw = await RawClient.open(system.service.url)
   const [bearer, length] = [`Authorization: Bearer ${token}`, `Content-Length: ${body.length}`]
   raw.send(requestHead(`POST ${path}`, bearer, length, `Content-Type: ${type}`, "Expect: 100-continue"))
   assert.strictEqual((await raw.answer()).status, 100)
   raw.send(body.slice(0, -20))
-  return () => raw.send(body.slice(-20)).answer(1)
+  return { answer: () => raw.answer(1), finish: () => raw.send(body.slice(-20)).answer(1) }
 }
 
 /** An interrupted task of the user with its delivery. */
@@ -49,10 +49,21 @@ const cases = [
 ] satisfies ReadonlyArray<readonly [string, (uuid: string, id: string) => string, string, string]>
 
 describe("a token that is revoked while the body arrives", () => {
+  it.each([
+    ["a large create", "/api/tasks", json, creation.replace("Why?", "Why? ".repeat(50_000))],
+    ["an upload", "/api/files", form, upload]
+  ])("ends it at once: %s", async (name, path, type, body) => {
+    const { answer } = await begin(await mint("late-arrival", { jti: name }), path, type, body)
+    await revoke(name)
+    const { head, status } = await answer()
+    assert.strictEqual(status, 401)
+    assert.match(head, /www-authenticate: bearer/i)
+  })
+
   it.each(cases)("is refused: %s", async (name, pathOf, type, body) => {
     const sub = `late-${name}`
     const { id, token: reader, uuid } = await interrupted(sub)
-    const finish = await begin(await mint(sub, { jti: sub }), pathOf(uuid, id), type, body)
+    const { finish } = await begin(await mint(sub, { jti: sub }), pathOf(uuid, id), type, body)
     await revoke(sub)
     const { body: text, head, status } = await finish()
     assert.strictEqual(status, 401, text)
@@ -70,7 +81,7 @@ describe("a token that expires while the body arrives", () => {
   it.each([cases[0]!, cases[5]!])("is refused: %s", async (name, pathOf, type, body) => {
     const exp = Math.floor(Date.now() / 1000) + 4
     const token = await mint(`expiring-${name}`, { exp })
-    const finish = await begin(token, pathOf("", ""), type, body)
+    const { finish } = await begin(token, pathOf("", ""), type, body)
     await eventually(() => system.service.call("GET", "/api/tasks", token), ({ status }) => status === 401)
     assert.strictEqual((await finish()).status, 401)
   })

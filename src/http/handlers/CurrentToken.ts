@@ -13,3 +13,10 @@ export const CurrentToken = Context.Reference<{
   // Internal tokens change only with the process.
   defaultValue: () => ({ holder: "", check: Effect.void, ended: Effect.never })
 })
+
+/** Fails as soon as the token of the request is no longer valid. */
+export const whileValid = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(
+    CurrentToken,
+    ({ check, ended }) => Effect.raceFirst(effect, Effect.andThen(ended, Effect.andThen(check, Effect.never)))
+  )

@@ -17,7 +17,7 @@ import { type Client, makeClient, slicesOf, Turns } from "../../services/tasks/T
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
 import type { TaskView as TaskObject } from "../contract/TaskSchemas.ts"
-import { CurrentToken } from "./CurrentToken.ts"
+import { CurrentToken, whileValid } from "./CurrentToken.ts"
 import { readErrors } from "./ErrorResponses.ts"
 import * as ETags from "./ETags.ts"
 import { decodeTaskQuery, type TaskQuery } from "./Query.ts"
@@ -147,9 +147,8 @@ export const make = Effect.gen(function*() {
       const notModified = (task: TaskHead, position: number | undefined) =>
         HttpServerResponse.empty({ status: 304, headers: headersOf(task, includesWaitingOn, position) })
       if (head !== undefined && Duration.isPositive(wait) && !isEnough(head)) {
-        const token = yield* CurrentToken
-        yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
-        yield* token.check
+        yield* whileValid(watch.until(head, isEnough, wait))
+        yield* (yield* CurrentToken).check
       } else if (head !== undefined && ifNoneMatch !== undefined) {
         const position = includesWaitingOn ? yield* positionOf(head) : undefined
         if (isKnown(head, position)) return notModified(head, position)

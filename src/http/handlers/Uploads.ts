@@ -22,7 +22,7 @@ import {
 import { requirePlain } from "./body/BodyReader.ts"
 import { unreadable } from "./body/SmallBodies.ts"
 import * as UploadForm from "./body/UploadForm.ts"
-import { CurrentToken } from "./CurrentToken.ts"
+import { CurrentToken, whileValid } from "./CurrentToken.ts"
 
 const stalled = new RequestTimeout({ message: "The upload stalled: no data arrived in time." })
 
@@ -101,6 +101,7 @@ export class Uploads extends Context.Service<Uploads, {
           }),
           Effect.tap(check),
           Effect.raceFirst(Effect.andThen(idle.exceeded, Effect.fail(stalled))),
+          whileValid,
           Effect.catchTag("HttpServerError", () => Effect.fail(unreadable)),
           Effect.map((file) => ({ ...file, bytes }))
         )

@@ -45,7 +45,7 @@ export const make = Effect.gen(function*() {
   return {
     list: Effect.gen(function*() {
       const { assistants, oldestWaitingSince, running, waiting } = yield* queue.read
-      const since = busy.now()?.since
+      const since = busy.busySince()
       return {
         runs: settings.coreRuns ?? null,
         runs_per_assistant: settings.coreRunsPerAssistant ?? null,
@@ -70,7 +70,7 @@ export const make = Effect.gen(function*() {
         queue.setAssistant(id, change)
       )
       // Runs that wait may have room now.
-      busy.waits()
+      busy.noteWaiting()
       yield* logged("an operator changed the queue of an assistant", { assistantId: id, ...change })
       return HttpServerResponse.jsonUnsafe(view(row))
     })

@@ -1,6 +1,6 @@
 /** Bounds on the connections of a port: their number, how long a peer may leave a response unread, and the unread bytes of all. */
 import { Duration, Effect, Schedule } from "effect"
-import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import { IncomingMessage, type Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Timeouts } from "../../services/timing/Intervals.ts"
 
@@ -13,8 +13,8 @@ export interface Bounds {
 
 export const defaultBounds: Bounds = { connections: 10_000, unreadBytes: 128 * 1024 * 1024 }
 
-/** Requests of one connection without a response; a peer that pipelines more is disconnected. */
-const maxUnanswered = 256
+/** Requests of one connection that wait for the responses before theirs; a peer that pipelines more is disconnected. */
+const maxWaiting = 256
 
 const checkInterval = Duration.millis(250)
 
@@ -23,14 +23,10 @@ interface Peer {
   taken: number
   /** When the peer last took bytes or had none to take, by `performance.now()`. */
   since: number
-  readonly unanswered: Set<ServerResponse>
-}
-
-/** The responses of pipelined requests wait for the first one, outside of the socket. */
-const unreadOf = (socket: Socket, { unanswered }: Peer) => {
-  let bytes = socket.writableLength
-  for (const response of unanswered) if (response.socket === null) bytes += response.writableLength
-  return bytes
+  /** Whether a request has no response yet. */
+  isServed: boolean
+  /** Pipelined requests, in their order. */
+  readonly waiting: Array<() => void>
 }
 
 export const limitConnections = (server: Server, timeouts: typeof Timeouts.Service, bounds: Bounds) => {
@@ -42,7 +38,7 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
   const slowestReader = () => {
     let slowest: readonly [Socket, Peer] | undefined
     for (const entry of peers) {
-      if (unreadOf(...entry) > 0 && entry[1].since < (slowest?.[1].since ?? Infinity)) slowest = entry
+      if (entry[0].writableLength > 0 && entry[1].since < (slowest?.[1].since ?? Infinity)) slowest = entry
     }
     return slowest?.[0]
   }
@@ -55,23 +51,40 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
     replaced.destroy()
   }
 
-  const track = ({ socket }: IncomingMessage, response: ServerResponse) => {
-    const peer = peers.get(socket)
+  /** Begins a request, and the next one of its connection after the response. */
+  const begin = (peer: Peer, { socket }: IncomingMessage, response: ServerResponse, emit: () => void) => {
     withoutRequest.delete(socket)
-    peer?.unanswered.add(response)
-    if (peer !== undefined && peer.unanswered.size > maxUnanswered) socket.destroy()
+    peer.isServed = true
     response.once("close", () => {
-      peer?.unanswered.delete(response)
-      if (!socket.destroyed && peer?.unanswered.size === 0) withoutRequest.add(socket)
+      // A connection that this response closes has no next one.
+      const next = socket.writable ? peer.waiting.shift() : undefined
+      if (next !== undefined) return void setImmediate(next)
+      peer.isServed = false
+      if (!socket.destroyed) withoutRequest.add(socket)
     })
+    emit()
   }
-  server.on("request", track).on("checkContinue", track)
+
+  // Node begins all requests that it has read, so that one connection would have the event loop for seconds.
+  const emit = server.emit.bind(server)
+  server.emit = (name: string | symbol, ...given: Array<unknown>): boolean => {
+    const [request, response] = given
+    if (!(request instanceof IncomingMessage) || !(response instanceof ServerResponse)) return emit(name, ...given)
+    const peer = peers.get(request.socket)
+    if (peer === undefined) return emit(name, ...given)
+    const now = () => begin(peer, request, response, () => emit(name, ...given))
+    if (!peer.isServed) now()
+    else if (peer.waiting.push(now) > maxWaiting) request.socket.destroy()
+    return true
+  }
   server.on("upgrade", ({ socket }) => withoutRequest.delete(socket))
   server.on("connection", (socket) => {
-    peers.set(socket, { taken: 0, since: performance.now(), unanswered: new Set() })
+    const peer: Peer = { taken: 0, since: performance.now(), isServed: false, waiting: [] }
+    peers.set(socket, peer)
     withoutRequest.add(socket)
     socket.once("close", () => {
       peers.delete(socket)
+      peer.waiting.length = 0
       withoutRequest.delete(socket)
     })
     if (peers.size > bounds.connections) replaceOne(socket)
@@ -79,7 +92,7 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
 
   /** Returns the peer's unread bytes. Progress within a write is not visible, so its size extends the timeout. */
   const check = (socket: Socket, peer: Peer) => {
-    const waiting = unreadOf(socket, peer)
+    const waiting = socket.writableLength
     const taken = socket.bytesWritten - socket.writableLength
     if (waiting === 0 || taken !== peer.taken) Object.assign(peer, { taken, since: performance.now() })
     const timeout = Duration.toMillis(responseIdle) + 1000 * waiting / jsonBytesPerSecond

@@ -23,7 +23,7 @@ export const make = Effect.fnUntraced(function*(due: (head: TaskHead, at: Timest
     if (actor === undefined) return
     if (actor.isCounted) {
       actor.isCounted = false
-      busy.left(actor.head.room === "held")
+      busy.noteLeft(actor.head.room === "held")
     }
     actors.delete(id)
     timers.clear(id)
@@ -34,8 +34,8 @@ export const make = Effect.fnUntraced(function*(due: (head: TaskHead, at: Timest
     const counts = hasRun(actor)
     if (counts === actor.isCounted) return
     actor.isCounted = counts
-    if (counts) busy.took()
-    else busy.left(before === "held")
+    if (counts) busy.noteTaken()
+    else busy.noteLeft(before === "held")
   }
 
   return {

@@ -63,7 +63,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     if (most <= 0) return undefined
     const millis = yield* monotonicMillis
     const isWhole = millis - searchedWholeAt >= wholeInterval
-    const version = busy.version()
+    const admission = busy.beginAdmission()
     const { heads, outcome, ...next } = yield* queue.admit({
       at,
       most,
@@ -88,11 +88,11 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
         return retryPause
       case "empty":
         size = firstBatch
-        yield* busy.emptied(yield* now, version)
+        yield* admission.emptied(yield* now)
         return undefined
       case "full":
         size = firstBatch
-        yield* busy.held(yield* now)
+        yield* admission.blocked(yield* now)
         return undefined
     }
   })

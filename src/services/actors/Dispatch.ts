@@ -66,7 +66,7 @@ interface Dispatching {
   run: Run | undefined
   lane: LaneName
   /** The pace with which it began, see `CoreBusy`. */
-  readonly token: number | undefined
+  readonly pace: number | undefined
   /** Whether its first attempt has not ended. */
   isFirst: boolean
   /** Whether the core may have it: the outcome of an attempt is unknown. */
@@ -217,7 +217,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
     dispatching.isPutBack = true
     if (present === undefined) return actors.release(uuid)
     yield* wake(present)
-    if (present.room === "waiting") busy.waits()
+    if (present.room === "waiting") busy.noteWaiting()
     const actor = actors.get(uuid)
     if (isWanted(actor, runId) && isAccepted(actor.head)) answered(actor, actor.silence ?? lastDeclared ?? null, at)
   })
@@ -244,7 +244,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
       const actor = actors.get(uuid)
       if (!isWanted(actor, runId) || hasReported(actor) || (isRecovery && !ownership.isMine(uuid))) return Effect.void
       // It began before the core was known to be busy.
-      if (!dispatching.isUnknown && !busy.allows(dispatching.token)) return putBack(dispatching)
+      if (!dispatching.isUnknown && !busy.allows(dispatching.pace)) return putBack(dispatching)
       if (run === undefined || actor.head.acceptanceDeadline === null) return readAndStart(actor.head, dispatching)
       if (!isKept(run.request)) dispatching.run = undefined
       return start(run, dispatching)
@@ -253,11 +253,11 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
   /** The core has no room: the run waits in the queue. One that the core may have is retried as after an unknown outcome. */
   const withoutRoom = (dispatching: Dispatching, error: CoreHasNoRoom) =>
     Effect.flatMap(now, (at) => {
-      const told = busy.refused(dispatching.head.runId, dispatching.token, error.retryAfter, at)
+      const noted = busy.refused(dispatching.head.runId, dispatching.pace, error.retryAfter, at)
       if (dispatching.isUnknown) busy.reserve(dispatching.head.runId, plus(at, acceptanceTimeout))
       return dispatching.isUnknown
-        ? Effect.andThen(told, Effect.fail(unavailable(error)))
-        : Effect.andThen(told, putBack(dispatching))
+        ? Effect.andThen(noted, Effect.fail(unavailable(error)))
+        : Effect.andThen(noted, putBack(dispatching))
     })
 
   /** Carries out what a failed attempt means for the task, unless another one follows. */
@@ -332,7 +332,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
       isRecovery,
       run: isReadAgain ? undefined : run,
       lane,
-      token: busy.begin(runId, at),
+      pace: busy.begin(runId, at),
       isFirst: true,
       isUnknown: isRecovery,
       isPutBack: false

@@ -124,7 +124,7 @@ const make = Effect.gen(function*() {
     if (decision._tag === "Queue") {
       actor.dispatchedRun = undefined
       actor.silence = undefined
-      busy.waits()
+      busy.noteWaiting()
       if (decision.until > plus(at, watchTime(sweepInterval))) return actors.release(head.uuid)
     }
     actors.setTimer(head.uuid, decision.until)
@@ -190,7 +190,7 @@ const make = Effect.gen(function*() {
         const isMine = ownership.isMine(head.uuid)
         const isWaiting = head.room === "waiting"
         if (isMine || (run !== undefined && !isWaiting)) apply(head, at, { run })
-        else if (isWaiting) busy.waits()
+        else if (isWaiting) busy.noteWaiting()
         // The commit of a run that resumes a task has notified the owner.
         return isMine || run === undefined ? Effect.void : changes.publish(head.uuid)
       }),

@@ -9,7 +9,7 @@ import { isRunning, TaskEvent, type TaskHead, type TaskId } from "../../domain/T
 import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient } from "../core/CoreClient.ts"
-import { lookInterval } from "../core/CoreReach.ts"
+import { probeInterval } from "../core/CoreReach.ts"
 import { CoreBusy } from "../queue/CoreBusy.ts"
 import { Settings } from "../settings/Settings.ts"
 import { Changes } from "../signals/Changes.ts"
@@ -104,7 +104,7 @@ const makeEnds = Effect.gen(function*() {
   }
 })
 
-/** Visits running tasks of this node: starts the actors that they lack, and hands silent runs over again. */
+/** Visits running tasks of this node: starts the actors that they lack, and dispatches silent runs again. */
 const makeWalk = Effect.gen(function*() {
   const store = yield* TaskStore
   const core = yield* CoreClient
@@ -160,8 +160,8 @@ const makeWalk = Effect.gen(function*() {
     const at = yield* now
     const { heads, next } = yield* startMissing(store.running, after, pageSize)
     // Nobody waits for the connection.
-    if (heads.some((head) => isQuiet(head, lookInterval, at))) {
-      yield* Effect.forkIn(core.unreachable(lookInterval), scope)
+    if (heads.some((head) => isQuiet(head, probeInterval, at))) {
+      yield* Effect.forkIn(core.unreachable(probeInterval), scope)
     }
     const silent = yield* actors.silent(heads, at)
     if (silent.length > 0) yield* redispatch(silent)

@@ -15,8 +15,8 @@ export interface Unreachable {
 /** A connection that takes longer is awaited by nobody; what it finds is known later. */
 const patience = Duration.seconds(1)
 
-/** While nothing is heard of a run, or the core is lost, this often a connection shows whether it is there. */
-export const lookInterval = Duration.seconds(10)
+/** Between two connections that show whether the core is there, while a run is silent or the core is lost. */
+export const probeInterval = Duration.seconds(10)
 
 /** `connect` opens a connection to the core, and closes it. */
 export const make = Effect.fnUntraced(function*(
@@ -35,7 +35,7 @@ export const make = Effect.fnUntraced(function*(
   /** `monotonicMillis` of the latest finding. */
   let knownAt = -Infinity
   let connecting: Fiber.Fiber<void> | undefined
-  let isLooking = false
+  let isProbing = false
   Metrics.coreUnreachable.set(0)
 
   const noteReached = Effect.map(monotonicMillis, (millis) => {
@@ -50,9 +50,9 @@ export const make = Effect.fnUntraced(function*(
     knownAt = yield* monotonicMillis
     Metrics.coreUnreachable.set(1)
     // Without runs nothing else would find that the core is back.
-    if (isLooking) return
-    isLooking = true
-    yield* Effect.forkIn(lookWhileLost, scope)
+    if (isProbing) return
+    isProbing = true
+    yield* Effect.forkIn(probeWhileLost, scope)
   })
 
   const observe = <A>(call: Effect.Effect<A, CoreUnavailable>) =>
@@ -87,11 +87,11 @@ export const make = Effect.fnUntraced(function*(
       (at) => Effect.map(at - knownAt <= Duration.toMillis(maxAge) ? Effect.void : refresh, () => found)
     )
 
-  const lookWhileLost: Effect.Effect<unknown> = Effect.repeat(
-    Effect.delay(Effect.suspend(() => unreachable(Duration.zero)), lookInterval),
+  const probeWhileLost: Effect.Effect<unknown> = Effect.repeat(
+    Effect.delay(Effect.suspend(() => unreachable(Duration.zero)), probeInterval),
     { while: (lost) => lost !== undefined }
   ).pipe(Effect.ensuring(Effect.sync(() => {
-    isLooking = false
+    isProbing = false
   })))
 
   return { observe, unreachable }

@@ -71,7 +71,7 @@ export class TaskCensus extends Context.Service<TaskCensus, {
       const busy = yield* CoreBusy
       const clock = yield* Clock.Clock
       yield* Metrics.coreBusyFor.observe(() =>
-        secondsSince(busy.now()?.since ?? null, fromNanos(clock.currentTimeNanosUnsafe()))
+        secondsSince(busy.busySince() ?? null, fromNanos(clock.currentTimeNanosUnsafe()))
       )
       const take = Effect.gen(function*() {
         yield* Effect.all(hooks, { discard: true })

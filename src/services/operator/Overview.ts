@@ -225,7 +225,7 @@ const makeReading = Effect.gen(function*() {
       origins,
       coreUnreachable: yield* core.unreachable(coreMaxAge),
       queue: yield* queue.read,
-      coreBusySince: busy.now()?.since,
+      coreBusySince: busy.busySince(),
       stuck: yield* readStuck,
       members,
       unowned: unownedShards(members).length,

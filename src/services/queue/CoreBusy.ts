@@ -1,5 +1,5 @@
 /**
- * The pace of this node's runs. A core that says that it has no room has told its capacity: from then on the node gives it as many runs
+ * The pace of this node's runs. A core that answers that it has no room has shown its capacity: from then on the node gives it as many runs
  * as it has, one more whenever one of them ends, and a probe from time to time. Nothing here is stored: another node finds out for itself.
  */
 import { Context, Duration, Effect, Latch, Layer } from "effect"
@@ -19,13 +19,6 @@ const longestPause = Duration.seconds(10)
 /** After so long without a refusal a core for which no run waits has room. */
 const forgetAfter = longestPause
 
-export interface BusySince {
-  /** The first answer that said so. */
-  readonly since: Timestamp
-  /** How many of this node's runs the core has. */
-  readonly runs: number
-}
-
 interface Pace {
   readonly since: Timestamp
   /** How many runs the core has at most, as far as it is known. */
@@ -40,8 +33,9 @@ interface Pace {
 }
 
 export class CoreBusy extends Context.Service<CoreBusy, {
-  /** Undefined while the core has room, as far as this node knows. */
-  readonly now: () => BusySince | undefined
+  /** When the core answered first that it has no room; undefined while it has, as far as this node knows. */
+  readonly busySince: () => Timestamp | undefined
+  readonly isBusy: () => boolean
 
   /** How many runs may be sent. */
   readonly room: (at: Timestamp) => number
@@ -52,22 +46,22 @@ export class CoreBusy extends Context.Service<CoreBusy, {
   /** Whether a run of which the core has had one before waits until it is admitted. */
   readonly resumedWaits: (at: Timestamp) => boolean
 
-  /** A run is about to be sent. Returns the token of the present pace; undefined when it has no room. */
+  /** A run is about to be sent. Returns the number of the present pace; undefined when it has no room. */
   readonly begin: (runId: RunId, at: Timestamp) => number | undefined
-  /** Whether a run that has begun with this token is to be sent. */
-  readonly allows: (token: number | undefined) => boolean
+  /** Whether a run that has begun with this pace is to be sent. */
+  readonly allows: (pace: number | undefined) => boolean
   /** The attempt has ended. */
   readonly end: (runId: RunId, at: Timestamp) => void
   /** The core has one more run of this node. */
-  readonly took: () => void
+  readonly noteTaken: () => void
   /** It has one less, which counted for a limit or not. */
-  readonly left: (wasHeld: boolean) => void
+  readonly noteLeft: (wasHeld: boolean) => void
   /** It has answered 2xx. */
   readonly accepted: (runId: RunId, at: Timestamp) => void
   /** It has answered that it has no room. */
   readonly refused: (
     runId: RunId,
-    token: number | undefined,
+    pace: number | undefined,
     retryAfter: Duration.Duration | null,
     at: Timestamp
   ) => Effect.Effect<void>
@@ -81,14 +75,13 @@ export class CoreBusy extends Context.Service<CoreBusy, {
   readonly unreserve: (runId: RunId) => void
 
   /** A run of this node waits, or may wait. */
-  readonly waits: () => void
-  /** Counts the calls of `waits`. */
-  readonly version: () => number
-  /** An admission that began at the version has found an empty queue. */
-  readonly emptied: (at: Timestamp, version: number) => Effect.Effect<void>
-  /** An admission has found only runs that a limit or a pause holds, although the core may have room. An end may free one of them. */
-  readonly held: (at: Timestamp) => Effect.Effect<void>
-  readonly isBusy: () => boolean
+  readonly noteWaiting: () => void
+  readonly beginAdmission: () => {
+    /** It has found an empty queue. */
+    readonly emptied: (at: Timestamp) => Effect.Effect<void>
+    /** It has found only runs that a limit or a pause blocks, although the core may have room. An end may free one of them. */
+    readonly blocked: (at: Timestamp) => Effect.Effect<void>
+  }
   /** Whether `CORE_RUNS` or `CORE_RUNS_PER_ASSISTANT` is set. */
   readonly isLimited: boolean
   readonly limits: RunLimits
@@ -117,13 +110,14 @@ const make = Effect.gen(function*() {
   /** Until when a place is left to each of these runs. */
   const reserved = new Map<RunId, Timestamp>()
   /** The number of the present pace. A run that has begun with an earlier one was not meant for a busy core. */
-  let token = 0
+  let number = 0
   /** Whether an admission may find a run that waits: also one from before the start of this node. */
   let mayWait = true
-  let version = 0
+  /** Counts the runs that were noted as waiting. */
+  let noted = 0
 
   const noteWaiting = () => {
-    version++
+    noted++
     mayWait = true
     wake.openUnsafe()
   }
@@ -151,7 +145,8 @@ const make = Effect.gen(function*() {
   }
 
   return CoreBusy.of({
-    now: () => pace && { since: pace.since, runs: taken },
+    busySince: () => pace?.since,
+    isBusy: () => pace !== undefined,
     room,
     probeAt: () => pace?.pausedUntil,
     entry: (at, others, isLarge) => {
@@ -162,12 +157,12 @@ const make = Effect.gen(function*() {
     begin: (runId, at) => {
       const isFitting = room(at) > 0
       active++
-      if (pace === undefined) return token
+      if (pace === undefined) return number
       if (!isFitting) return undefined
       if (taken + active > pace.allowed) pace.probe = runId
-      return token
+      return number
     },
-    allows: (begun) => pace === undefined || begun === token,
+    allows: (begun) => pace === undefined || begun === number,
     end: (runId, at) => {
       active--
       if (pace?.probe === runId) {
@@ -177,11 +172,11 @@ const make = Effect.gen(function*() {
       }
       poke()
     },
-    took: () => {
+    noteTaken: () => {
       taken++
       if (pace !== undefined && taken > pace.allowed) pace.allowed = taken
     },
-    left: (wasHeld) => {
+    noteLeft: (wasHeld) => {
       taken--
       // Runs of another node may wait, of which this one does not know.
       if (isLimited && ownership.shards() !== undefined) wake.openUnsafe()
@@ -198,7 +193,7 @@ const make = Effect.gen(function*() {
     refused: (runId, begun, retryAfter, at) => {
       Metrics.coreBusy.add(1)
       if (pace === undefined) {
-        token++
+        number++
         pace = {
           since: at,
           allowed: taken,
@@ -220,8 +215,8 @@ const make = Effect.gen(function*() {
         pace.refusals++
       }
       // Each run that was sent before the first refusal is refused: that is no news.
-      if (begun === token) pace.allowed = Math.min(pace.allowed, taken)
-      const until = plus(at, begun === token ? pauseOf(pace, retryAfter) : asked(retryAfter))
+      if (begun === number) pace.allowed = Math.min(pace.allowed, taken)
+      const until = plus(at, begun === number ? pauseOf(pace, retryAfter) : asked(retryAfter))
       if (until > pace.pausedUntil) pace.pausedUntil = until
       return Effect.void
     },
@@ -231,18 +226,21 @@ const make = Effect.gen(function*() {
     unreserve: (runId) => {
       if (reserved.delete(runId)) poke()
     },
-    waits: noteWaiting,
-    version: () => version,
-    emptied: (at, since) => {
-      if (since !== version) return Effect.void
-      mayWait = false
-      return forget(at)
+    noteWaiting,
+    beginAdmission: () => {
+      const before = noted
+      return {
+        emptied: (at) => {
+          if (before !== noted) return Effect.void
+          mayWait = false
+          return forget(at)
+        },
+        blocked: (at) => {
+          mayWait = true
+          return forget(at)
+        }
+      }
     },
-    held: (at) => {
-      mayWait = true
-      return forget(at)
-    },
-    isBusy: () => pace !== undefined,
     isLimited,
     limits,
     wake,

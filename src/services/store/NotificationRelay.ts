@@ -46,15 +46,15 @@ const isTaskId = Schema.is(TaskId)
 const makeWatch = Effect.gen(function*() {
   const { reception } = yield* Changes
   const { problem } = yield* StoreHealth
-  let heardAt = yield* monotonicMillis
+  let receivedAt = yield* monotonicMillis
   /** The moment from which on nothing arrives although the database works. */
-  let deafSince = heardAt
+  let deafSince = receivedAt
   let failure: string | undefined
   yield* Metrics.notificationsArrive.observe(() => reception.problem === null ? 1 : 0)
 
   const check = Effect.gen(function*() {
     const at = yield* monotonicMillis
-    reception.isAlive = failure === undefined && at - heardAt < maxDeafness
+    reception.isAlive = failure === undefined && at - receivedAt < maxDeafness
     if (reception.isAlive || problem() !== null) deafSince = at
     if (at - deafSince < minReported || reception.problem !== null) return
     reception.problem = failure === undefined ? "do not arrive" : "LISTEN fails"
@@ -66,8 +66,8 @@ const makeWatch = Effect.gen(function*() {
 
   return {
     check,
-    heard: Effect.gen(function*() {
-      heardAt = yield* monotonicMillis
+    received: Effect.gen(function*() {
+      receivedAt = yield* monotonicMillis
       failure = undefined
       reception.isAlive = true
       if (reception.problem === null) return
@@ -100,7 +100,7 @@ export const layer = Layer.effectDiscard(
 
     const receive = Effect.fnUntraced(function*(payload: string) {
       const [kind, node, ...uuids] = payload.split(" ")
-      if (node === self) return yield* watch.heard
+      if (node === self) return yield* watch.received
       if (node === undefined) return
       if (kind === "changed") reception.received++
       nodes.set(node, yield* Clock.currentTimeMillis)

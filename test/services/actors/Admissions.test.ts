@@ -78,7 +78,7 @@ describe("an admission", () => {
         })
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(yield* callsAfter(1), 0)
-      busy.waits()
+      busy.noteWaiting()
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(yield* callsAfter(1), 1)
       // In 100 ms.
@@ -92,7 +92,7 @@ describe("an admission", () => {
       const busy = yield* CoreBusy
       const callsAfterEnd = Effect.gen(function*() {
         const before = calls.length
-        busy.left(true)
+        busy.noteLeft(true)
         yield* TestClock.adjust("1 millis")
         return calls.length - before
       })
@@ -116,7 +116,7 @@ describe("an admission", () => {
       const run = RunId.make("019ac5d2-8001-7b10-a5f3-000000000002")
       yield* busy.refused(run, busy.begin(run, yield* now)!, null, yield* now)
       busy.end(run, yield* now)
-      busy.waits()
+      busy.noteWaiting()
       yield* TestClock.adjust("9 seconds")
       assert.isTrue(busy.isBusy())
       yield* TestClock.adjust("3 seconds")

@@ -36,18 +36,18 @@ describe("an admission", () => {
       const busy = yield* CoreBusy
       const isWoken = (wasHeld: boolean) => {
         busy.wake.closeUnsafe()
-        busy.left(wasHeld)
+        busy.noteLeft(wasHeld)
         return busy.wake.isOpen()
       }
       // Of those that waited when this node started it knows only by searching.
       assert.deepStrictEqual([isWoken(true), isWoken(false)], [true, false])
-      yield* busy.emptied(yield* now, busy.version())
+      yield* busy.beginAdmission().emptied(yield* now)
       assert.deepStrictEqual([isWoken(true), isWoken(false)], [false, false])
       const at = yield* now
-      for (const note of [() => Effect.sync(busy.waits), () => busy.held(at)]) {
+      for (const note of [() => Effect.sync(busy.noteWaiting), () => busy.beginAdmission().blocked(at)]) {
         yield* note()
         assert.deepStrictEqual([isWoken(true), isWoken(false)], [true, false])
-        yield* busy.emptied(yield* now, busy.version())
+        yield* busy.beginAdmission().emptied(yield* now)
       }
     }).pipe(Effect.provide(layer)))
 })
@@ -81,7 +81,7 @@ describe("a busy core", () => {
       for (const number of [1, 2]) {
         const token = busy.begin(runId(number), at)
         assert.isTrue(busy.allows(token))
-        busy.took()
+        busy.noteTaken()
         busy.end(runId(number), at)
       }
       yield* busy.refused(runId(3), busy.begin(runId(3), at), null, at)
@@ -89,7 +89,7 @@ describe("a busy core", () => {
       assert.strictEqual(busy.room(at), 0)
       const until = plus(at, Duration.seconds(30))
       busy.reserve(runId(3), until)
-      busy.left(false)
+      busy.noteLeft(false)
       assert.strictEqual(busy.room(at), 0)
       // No probe takes it either.
       assert.strictEqual(busy.room(plus(at, Duration.seconds(20))), 0)

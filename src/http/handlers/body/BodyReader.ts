@@ -24,7 +24,7 @@ import {
   type ValidationFailed
 } from "../../contract/Errors.ts"
 import { pathOf } from "../../Routes.ts"
-import { CurrentToken } from "../CurrentToken.ts"
+import { CurrentToken, whileValid } from "../CurrentToken.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
 import { type BodyKind, decodeScanned } from "./JsonBody.ts"
@@ -249,10 +249,10 @@ const makeReceive = Effect.gen(function*() {
     if (incoming.isWhole()) return yield* incoming.received
     yield* take(memory, holder, Math.min(announced, maxBytes))
     incoming.buffer.allocate(announced)
-    yield* Effect.raceFirst(
+    yield* whileValid(Effect.raceFirst(
       inTime(incoming.readBeyond(most), Math.min(announced, most)),
       yieldToOthers(incoming, memory)
-    )
+    ))
     // The database's driver copies an accepted body. The finalizer keeps none of its bytes.
     const { received } = incoming.buffer
     yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * received)))
