@@ -32,8 +32,9 @@ const failure = async (tag: string, payload: object) => {
 describe("the operations of users and of the core", () => {
   const sub = "user"
   const create = (more: object = {}) => call("Tasks.create", { sub, task, ...more })
+  let events = 0
   const send = ({ run_id, task_id }: StartedRun, event: object) =>
-    call("Core.report", { event: { event_id: crypto.randomUUID(), ...event, task_id, run_id } })
+    call("Core.report", { event: { event_id: ++events, ...event, task_id, run_id } })
   const interrupt = (run: StartedRun) => send(run, { type: "interrupted", tool_calls: [toolCall] })
 
   it("have the outcomes of REST", async () => {
