@@ -423,8 +423,8 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
   "src/domain/DispatchRetry.ts": [
     [
       "a core without room fails the task",
-      "status === 408 || status === 429 || status >= 500",
-      "status === 408 || status >= 500",
+      "status === 408 || status === 429 || (status >= 500",
+      "status === 408 || (status >= 500",
       node("answers 429")
     ]
   ],
