@@ -20,9 +20,11 @@ import { TaskActors } from "./TaskActors.ts"
 const batch = 128
 /**
  * Runs of the first statement without a limit, doubled with each one: the core may have been busy before this node started, or still be, and
- * refuses them.
+ * refuses them. The next ones wait for an answer to those before.
  */
 const firstBatch = 8
+/** The longest in milliseconds: their tasks may have ended before they were sent. */
+const answerPatience = 1000
 /** The pause while another node admits, or the core answers. */
 const retryPause = Duration.millis(20)
 /** Between two admissions because of changes of other nodes. */
@@ -52,6 +54,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   let servedAt = lowest.map(fromMicros)
   let searchedWholeAt = -Infinity
   let size = firstBatch
+  let sent = { ended: -1, at: -Infinity }
 
   const begin = (head: TaskHead) => ownership.isMine(head.uuid) ? actors.ensure(head) : changes.publish(head.uuid, head)
 
@@ -62,6 +65,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     const most = Math.min(busy.room(at), isTentative ? size : batch)
     if (most <= 0) return undefined
     const millis = yield* monotonicMillis
+    if (isTentative && busy.ended() === sent.ended && millis - sent.at < answerPatience) return retryPause
     const isWhole = millis - searchedWholeAt >= wholeInterval
     const admission = busy.beginAdmission()
     const { heads, outcome, ...next } = yield* queue.admit({
@@ -76,6 +80,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     servedAt = [...next.servedAt]
     if (isWhole && outcome !== "busy") searchedWholeAt = millis
     for (const head of heads) Metrics.queueWait.record((at - waitingSince(head)) / 1_000_000)
+    if (heads.length > 0) sent = { ended: busy.ended(), at: millis }
     yield* Effect.forEach(heads, begin, { discard: true })
     switch (outcome) {
       case "busy":

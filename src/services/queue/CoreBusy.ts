@@ -52,6 +52,8 @@ export class CoreBusy extends Context.Service<CoreBusy, {
   readonly allows: (pace: number | undefined) => boolean
   /** The attempt has ended. */
   readonly end: (runId: RunId, at: Timestamp) => void
+  /** How many attempts have. */
+  readonly ended: () => number
   /** The core has one more run of this node. */
   readonly noteTaken: () => void
   /** It has one less, which counted for a limit or not. */
@@ -106,6 +108,7 @@ const make = Effect.gen(function*() {
   let taken = 0
   /** Runs that are about to be sent, or sent and not answered. */
   let active = 0
+  let ended = 0
   let pace: Pace | undefined
   /** Until when a place is left to each of these runs. */
   const reserved = new Map<RunId, Timestamp>()
@@ -163,8 +166,10 @@ const make = Effect.gen(function*() {
       return number
     },
     allows: (begun) => pace === undefined || begun === number,
+    ended: () => ended,
     end: (runId, at) => {
       active--
+      ended++
       if (pace?.probe === runId) {
         // Neither taken nor refused: nothing is known.
         pace.probe = undefined

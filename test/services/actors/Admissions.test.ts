@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { RunId, TaskId } from "../../../src/domain/Task.ts"
-import { now } from "../../../src/domain/Timestamp.ts"
+import { fromMicros, now } from "../../../src/domain/Timestamp.ts"
 import * as Admissions from "../../../src/services/actors/Admissions.ts"
 import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
@@ -101,6 +101,52 @@ describe("an admission", () => {
       for (let number = 0; number < 4; number++) found.push(yield* callsAfterEnd)
       assert.deepStrictEqual(found, [1, 1, 1, 0])
     }).pipe(Effect.provide(calling(calls, (call) => call < 4 ? "full" : "empty")))
+  })
+
+  it.effect("of a node that knows no limit sends the next runs when one of those before was answered", () => {
+    const admitted: Array<number> = []
+    const answered = RunId.make("019ac5d2-8001-7b10-a5f3-000000000002")
+    const head: Admitted["heads"][number] = {
+      uuid: TaskId.make("019ac5d2-8001-7b10-a5f3-000000000001"),
+      sub: "ann",
+      status: "pending",
+      revision: 0,
+      runId: answered,
+      maxExecutionTime: 60,
+      deadline: fromMicros(60_000_000),
+      acceptanceDeadline: null,
+      resumedAt: null,
+      lastEventAt: null,
+      redispatches: null,
+      room: "held",
+      queueRevision: 1
+    }
+    const layerQueue = Layer.mock(RunQueue)({
+      admit: ({ floor, most, servedAt }: Admission) =>
+        Effect.sync((): Admitted => {
+          admitted.push(most)
+          return { outcome: "more", heads: Array.from({ length: most }, () => head), floor, servedAt }
+        })
+    })
+    return Effect.gen(function*() {
+      const busy = yield* CoreBusy
+      yield* TestClock.adjust("500 millis")
+      assert.deepStrictEqual(admitted, [8])
+      busy.begin(answered, yield* now)
+      busy.end(answered, yield* now)
+      yield* TestClock.adjust("500 millis")
+      assert.deepStrictEqual(admitted, [8, 16])
+      yield* TestClock.adjust("600 millis")
+      assert.deepStrictEqual(admitted, [8, 16, 32])
+    }).pipe(Effect.provide(Admissions.layer.pipe(
+      Layer.provideMerge([CoreBusy.layer, Changes.layer]),
+      Layer.provide([
+        layerQueue,
+        Layer.mock(TaskActors)({ ensure: () => Effect.void }),
+        TaskOwnership.layerAlone,
+        Settings.layer({ sweepInterval: Duration.seconds(1) })
+      ])
+    )))
   })
 
   for (const outcome of ["full", "empty"] as const) {
