@@ -43,7 +43,7 @@ const envelope = {
   event_id: Schema.Union([Schema.NonEmptyString.check(isAtMostCharacters(255)), Schema.Int]).annotate({
     expected: "a text of 1 to 255 characters, or an integer",
     description:
-      "Identifies the event within its run. A `processing` or `progress` whose id was seen before changes nothing. An integer is the same as its digits."
+      "Identifies the event within its run. A `processing` or `progress` whose id was seen before changes nothing. An integer, up to 2^53 - 1, is the same as its digits."
   })
 }
 

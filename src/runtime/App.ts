@@ -107,8 +107,8 @@ const layerMigrated = (
   // Its lock of the table of its migrations would wait for a backup.
   const layerCluster = isClustered && !hasClusterTables ? SqlRunnerStorage.layerMigrations({}) : Layer.empty
   const layer = mayMigrate ? Layer.merge(Migrations.layer(extensionTables), layerCluster) : Layer.empty
-  const readers = extensionTables.flatMap(({ name, onEvents }) => onEvents === undefined ? [] : [[name, true] as const])
-  return Migrations.enableReaders(Object.fromEntries(readers)).pipe(
+  const readers = extensionTables.flatMap(({ name, onEvents }) => onEvents === undefined ? [] : [name])
+  return Migrations.enableReaders(readers).pipe(
     Layer.provide(layer),
     Layer.provide(PgClient.layer({ ...Database.patient(direct), maxConnections: 2 }))
   )

@@ -90,9 +90,11 @@ const makeReceive =
     const event = JSON.parse(body)
     const run = runs.get(event.run_id)
     if (run === undefined) return 404
-    if (typeof event.event_id !== "string" || event.event_id === "") problems.push(`${event.type} has no event_id`)
+    // An integer is the same as its digits.
+    const event_id = Number.isSafeInteger(event.event_id) ? String(event.event_id) : event.event_id
+    if (typeof event_id !== "string" || event_id === "") problems.push(`${event.type} has no event_id`)
     const answered = run.answer()
-    run.events.push({ ...event, answered })
+    run.events.push({ ...event, event_id, answered })
     return answered
   }
 

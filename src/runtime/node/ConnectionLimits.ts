@@ -23,7 +23,7 @@ interface Peer {
   taken: number
   /** When the peer last took bytes or had none to take, by `performance.now()`. */
   since: number
-  /** Whether a request has no response yet. */
+  /** Whether a request has no response yet, or the next one is about to begin. */
   isServed: boolean
   /** Pipelined requests, in their order. */
   readonly waiting: Array<() => void>
@@ -56,9 +56,10 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
     withoutRequest.delete(socket)
     peer.isServed = true
     response.once("close", () => {
-      // A connection that this response closes has no next one.
-      const next = socket.writable ? peer.waiting.shift() : undefined
-      if (next !== undefined) return void setImmediate(next)
+      // After a response that closes the connection, or while the server closes, none begins.
+      const next = socket.writable && server.listening ? peer.waiting.shift() : undefined
+      if (next !== undefined) return void setImmediate(() => socket.destroyed || next())
+      if (peer.waiting.length > 0) return void socket.end()
       peer.isServed = false
       if (!socket.destroyed) withoutRequest.add(socket)
     })
@@ -72,12 +73,18 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
     if (!(request instanceof IncomingMessage) || !(response instanceof ServerResponse)) return emit(name, ...given)
     const peer = peers.get(request.socket)
     if (peer === undefined) return emit(name, ...given)
+    // It arrives behind a response that closes the connection.
+    if (!request.socket.writable) return true
     const now = () => begin(peer, request, response, () => emit(name, ...given))
     if (!peer.isServed) now()
     else if (peer.waiting.push(now) > maxWaiting) request.socket.destroy()
     return true
   }
-  server.on("upgrade", ({ socket }) => withoutRequest.delete(socket))
+  server.on("upgrade", ({ socket }) => {
+    withoutRequest.delete(socket)
+    // The response of a request before it would come between its frames.
+    if (peers.get(socket)?.isServed === true) socket.destroy()
+  })
   server.on("connection", (socket) => {
     const peer: Peer = { taken: 0, since: performance.now(), isServed: false, waiting: [] }
     peers.set(socket, peer)

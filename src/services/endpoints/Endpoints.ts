@@ -190,8 +190,8 @@ const make = Effect.gen(function*() {
           const committed = outbox.next()
           const { events, isRead } = yield* Effect.gen(function*() {
             const events = yield* store.read(id, after, yield* now)
-            const endpoint = events.length > 0 ? undefined : Option.getOrUndefined(yield* store.get(id))
-            return { events, isRead: events.length > 0 || endpoint?.url === null }
+            if (events.length > 0) return { events, isRead: true }
+            return { events, isRead: Option.getOrUndefined(yield* store.get(id))?.url === null }
           }).pipe(Effect.catch((error) =>
             Effect.as(Effect.logWarning("events of an endpoint cannot be read", error), { events: [], isRead: true })
           ))

@@ -36,9 +36,9 @@ layer(layerUsage)("the trigger of usage", (it) => {
         turn,
         report: report(10)
       })
-      yield* Layer.build(Migrations.enableReaders({ usage: false }))
+      yield* sql`UPDATE task_event_readers SET is_enabled = false`
       assert.strictEqual((yield* writes.commit(done.uuid, completed(10), yield* now))._tag, "Applied")
-      yield* Layer.build(Layer.fresh(Migrations.enableReaders({ usage: true })))
+      yield* Layer.build(Layer.fresh(Migrations.enableReaders(["usage"])))
       assert.isEmpty(yield* sql`SELECT FROM usage_outbox`)
 
       assert.strictEqual((yield* writes.commit(interrupted.uuid, interrupt, yield* now))._tag, "Applied")

@@ -229,6 +229,12 @@ describe.runIf(hasTools)("Helm", () => {
     assert.isNotEmpty(spec.template.spec.volumes)
   })
 
+  it("tells the core the port of the internal service", () => {
+    const port = (text: string) => find(texts(render("tasks", text)), "ConfigMap").data.PUBLIC_URL
+    assert.strictEqual(port("internalService: { port: 8080 }"), "http://tasks-internal:8080")
+    assert.strictEqual(port("settings: { PUBLIC_URL: https://tasks.example }"), "https://tasks.example")
+  })
+
   it("replaces the nodes when a setting or a secret changes, and not otherwise", () => {
     const sum = (text?: string) => find(texts(render("tasks", text)), "Deployment").spec.template.metadata.annotations
     assert.deepStrictEqual(sum(), sum("replicas: 4"))

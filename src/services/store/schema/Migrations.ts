@@ -20,7 +20,7 @@ export interface Tables {
   /**
    * Statements in PL/pgSQL that read `new_events`, the rows of `task_events` that a commit inserts, at the end of its transaction: what they
    * write is written if and only if the events are, and a fault in them fails every commit. `tasks` has what became of the tasks; of two
-   * events of one task it matches the last. They only run while the extension is enabled (`enableReaders`).
+   * events of one task it matches the last. They run once the extension was in a service that started (`enableReaders`).
    */
   readonly onEvents?: string
 }
@@ -153,14 +153,13 @@ export const layer = (
   extensions: ReadonlyArray<Tables> = []
 ): Layer.Layer<never, SqlError.SqlError, SqlClient.SqlClient> => Layer.effectDiscard(migrate(extensions))
 
-/** Makes the triggers of extensions read events, or not, as the settings of the node say that starts last. */
-export const enableReaders = (isEnabled: Readonly<Record<string, boolean>>) =>
+/** Makes the triggers of these extensions read events. */
+export const enableReaders = (extensions: ReadonlyArray<string>) =>
   Layer.effectDiscard(Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     yield* sql.unsafe(
-      `INSERT INTO task_event_readers (extension, is_enabled) SELECT key, value::boolean FROM jsonb_each_text($1::text::jsonb)
-      ON CONFLICT (extension) DO UPDATE SET is_enabled = EXCLUDED.is_enabled
-      WHERE task_event_readers.is_enabled <> EXCLUDED.is_enabled`,
-      [JSON.stringify(isEnabled)]
+      `INSERT INTO task_event_readers (extension, is_enabled) SELECT value, true FROM jsonb_array_elements_text($1::text::jsonb)
+      ON CONFLICT (extension) DO UPDATE SET is_enabled = true WHERE NOT task_event_readers.is_enabled`,
+      [JSON.stringify(extensions)]
     )
   }))
