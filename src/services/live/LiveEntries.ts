@@ -2,7 +2,7 @@
  * The texts that a node has, within a bound of memory: the least recently read are freed first. Their followers are told of changes, at most
  * once in `Limits.textInterval`.
  */
-import { Clock, Duration, Effect, Latch } from "effect"
+import { Clock, Duration, Effect, Latch, Semaphore } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
 import { monotonicMillisOf } from "../../domain/Timestamp.ts"
@@ -52,6 +52,8 @@ export class Entry extends LiveText {
   remote: { readonly version: number; readonly end: number } | undefined = undefined
   /** Open once the owner has said what it has. */
   readonly isKnown = Latch.makeUnsafe()
+  /** One of its readers reads the stored turn for all. */
+  readonly reading = Semaphore.makeUnsafe(1)
 
   constructor(uuid: TaskId, base: number, ownedSince: number) {
     super(base)

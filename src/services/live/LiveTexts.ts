@@ -149,7 +149,12 @@ const make = Effect.gen(function*() {
     if (resize(text, () => text.merge(part, revision)) !== "same") changed(text)
   })
 
-  const settle = (text: Entry, revision: number) => text.turnRevision < revision ? readTurn(text) : Effect.void
+  const settle = (text: Entry, revision: number) => {
+    const isBehind = () => text.turnRevision < revision
+    return isBehind()
+      ? text.reading.withPermit(Effect.suspend(() => isBehind() ? readTurn(text) : Effect.void))
+      : Effect.void
+  }
 
   /** The text of a task of which nothing is known here, with what was stored. */
   const begin = Effect.fnUntraced(function*({ revision, runId, status, uuid }: TaskHead) {
@@ -290,7 +295,7 @@ const make = Effect.gen(function*() {
     const begun = entries.has(task.uuid) ? undefined : yield* begin(task)
     const text = yield* Effect.acquireRelease(
       Effect.sync(() => {
-        // One that was added is the newest, and so freed last: it is still here.
+        // It was removed at once if it has ended and the memory is full: this reader has it all the same.
         const text = entries.get(task.uuid) ?? begun!
         text.readers++
         use(text)

@@ -185,12 +185,12 @@ export const toTurn = (result: unknown): Turn => {
  * A turn as it is stored, with what was used. A later task continues the conversation with its messages, so those that the author did
  * not give are `messages`, the conversation before it, and its text.
  */
-// The fields that a turn of an author may lack are added here.
 export const toWholeTurn = (turn: Turn, messages: ReadonlyArray<object>, usage: UsageMeter) =>
   ({
     ...turn,
     messages: turn.messages ?? [...messages, { role: "assistant", content: outputText({ turn }) }],
     metadata: { ...usage.metadata, ...turn.metadata }
+    // The fields that a turn of an author may lack are there now.
   }) as Turn
 
 /** Bytes of a JSON text that the service reads. */

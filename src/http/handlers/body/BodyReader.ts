@@ -55,7 +55,7 @@ const bytesPerTurn = 128 * 1024
 const tooLargeOf = (maxBytes: number) =>
   new PayloadTooLarge({ message: `The request body is larger than ${maxBytes} bytes.` })
 const none = new Uint8Array(0)
-const noBody = invalid("body", "The body is not valid JSON: it is empty")
+export const noBody = invalid("body", "The body is not valid JSON: it is empty")
 const tooBusy = new ServiceUnavailable({
   message: "Too many large requests are under way. Try again soon.",
   code: "too_busy"

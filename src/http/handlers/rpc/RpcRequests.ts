@@ -9,6 +9,7 @@ import { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
 import { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
 import * as Errors from "../../contract/Errors.ts"
 import { InvalidRequest, Unavailable } from "../../contract/rpc/RpcErrors.ts"
+import { noBody } from "../body/BodyReader.ts"
 import { type BodyKind, bytesOf, decodeBytes } from "../body/JsonBody.ts"
 import type { Call } from "../Call.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
@@ -95,8 +96,6 @@ export interface Payload {
   readonly idempotency_key?: string
   readonly body?: unknown
 }
-
-const noBody = Errors.invalid("body", "The body is not valid JSON: it is empty")
 
 /** Returns a function that makes the call of a payload. `path` is that of REST's operation, so that a key is the same there and here. */
 export const makeCall = Effect.gen(function*() {
