@@ -12,8 +12,11 @@ export interface Actor {
   readonly dispatchedRun: RunId | undefined
   /** The run whose expired deadline is being committed. */
   readonly ending: RunId | undefined
-  /** The seconds of silence that the core declared when it answered 2xx to the dispatched run, null if none; undefined before. */
-  readonly silence: number | null | undefined
+  /**
+   * The seconds of silence that the core declared when it answered 2xx to the dispatched run, null if none; "last" if it refused the run
+   * that it has, because what it declared last counts then; undefined before.
+   */
+  readonly silence: number | "last" | null | undefined
   /** When it answered. */
   readonly answeredAt: Timestamp
   /** Whether it counts among the runs that the core has. */
@@ -84,9 +87,16 @@ export const isQuiet = (
   at - Math.max(lastEventAt ?? 0, from) >= Duration.toMillis(duration) * 1000
 
 /** Whether the run has been silent for longer than its core declared, since its last event and since the core's last answer. */
-export const isSilent = ({ answeredAt, head, silence }: Actor, at: Timestamp, from: Timestamp): boolean =>
-  typeof silence === "number" &&
-  isQuiet(head, Duration.seconds(pauseAfter(silence, head.redispatches ?? 0)), at, Math.max(answeredAt, from))
+export const isSilent = (
+  { answeredAt, head, silence }: Actor,
+  at: Timestamp,
+  from: Timestamp,
+  lastDeclared?: number
+): boolean => {
+  const seconds = silence === "last" ? lastDeclared : silence
+  return typeof seconds === "number" &&
+    isQuiet(head, Duration.seconds(pauseAfter(seconds, head.redispatches ?? 0)), at, Math.max(answeredAt, from))
+}
 
 /** Whether the core has accepted the run or reported of it, so that a later refusal does not end the task. */
 export const isAccepted = ({ redispatches, resumedAt, status }: TaskHead): boolean =>

@@ -203,7 +203,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
       )
     )
 
-  const answered = (actor: MutableActor, silence: number | null, at: Timestamp): void => {
+  const answered = (actor: MutableActor, silence: number | "last" | null, at: Timestamp): void => {
     actor.silence = silence
     actor.answeredAt = at
     actors.recount(actor)
@@ -219,7 +219,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
     yield* wake(present)
     if (present.room === "waiting") busy.noteWaiting()
     const actor = actors.get(uuid)
-    if (isWanted(actor, runId) && isAccepted(actor.head)) answered(actor, actor.silence ?? lastDeclared ?? null, at)
+    if (isWanted(actor, runId) && isAccepted(actor.head)) answered(actor, actor.silence ?? "last", at)
   })
 
   /** The first attempt of a run has ended. */
@@ -286,8 +286,8 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
         }
         return Effect.andThen(
           Effect.logDebug(`the core answered ${error.status} to a run that it has accepted before`),
-          // It declares nothing when it refuses: what it declared last counts.
-          Effect.map(now, (at) => answered(actor, actor.silence ?? lastDeclared ?? null, at))
+          // It declares nothing when it refuses.
+          Effect.map(now, (at) => answered(actor, actor.silence ?? "last", at))
         )
       }
     }
@@ -363,6 +363,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
     hasRoom: (request: Run["request"], others: number): boolean =>
       !isLarge(request) && members.new + others < concurrency,
     isDispatching: (runId: RunId): boolean => dispatches.has(runId),
+    lastDeclared: () => lastDeclared,
     /** Dispatches a run, unless it is being dispatched. A `run` that is not given is read when there is room for it. */
     start: startNow
   }

@@ -214,7 +214,8 @@ const make = Effect.gen(function*() {
       Effect.sync(() =>
         heads.filter(({ runId, uuid }) => {
           const actor = actors.get(uuid)
-          return actor?.dispatchedRun === runId && !dispatch.isDispatching(runId) && isSilent(actor, at, recordedFrom)
+          return actor?.dispatchedRun === runId && !dispatch.isDispatching(runId) &&
+            isSilent(actor, at, recordedFrom, dispatch.lastDeclared())
         })
       ),
     redispatch: (head) =>

@@ -119,6 +119,9 @@ describe("a run is silent", () => {
     const late = Timestamp.make(1e12)
     assert.isFalse(isSilent({ ...quiet, silence: undefined }, late, at(0)))
     assert.isFalse(isSilent({ ...quiet, silence: null }, late, at(0)))
+    // The core has refused the run that it has, before or after it declared something for another one.
+    assert.isFalse(isSilent({ ...quiet, silence: "last" }, late, at(0)))
+    assert.isTrue(isSilent({ ...quiet, silence: "last" }, late, at(0), 60))
     for (const status of TaskStatus.literals) {
       assert.strictEqual(isSilent({ ...quiet, head: { ...processing, status } }, late, at(0)), status === "processing")
     }

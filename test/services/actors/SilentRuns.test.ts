@@ -221,6 +221,31 @@ describe("a run that lives", () => {
     )
   })
 
+  it.effect("whose recovery was refused is dispatched again once the core has declared for another one", () => {
+    let isMine = false
+    const layerOwnership = Layer.effect(
+      TaskOwnership,
+      Effect.map(TaskOwnership, (alone) => ({ ...alone, isMine: () => isMine }))
+    ).pipe(Layer.provide(TaskOwnership.layerAlone))
+    let answer: () => ReturnType<CoreScript["onStart"]> = () => Effect.fail(new CoreRefused({ status: 400 }))
+    return withCore(
+      { onStart: () => answer(), silence: 60, sweepInterval: Duration.seconds(1), layerOwnership },
+      (core) =>
+        Effect.gen(function*() {
+          const { runId, uuid } = yield* stored({ userToken: "user-token:text", deadline: plus(yield* now, "1 hour") })
+          yield* commit(uuid, "Accepted")
+          isMine = true
+          yield* TestClock.adjust("2 seconds")
+          assert.deepStrictEqual(yield* received(core), [runId])
+          answer = accepts
+          const other = yield* startedTask(core.starts)
+          yield* processing(other)
+          yield* TestClock.adjust("62 seconds")
+          assert.include(yield* received(core), runId)
+        }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+    )
+  })
+
   it.effect("is not dispatched again because the database was away", () => {
     let isAway = false
     const away = Effect.fail(new StoreUnavailable({ cause: "away" }))
