@@ -16,7 +16,7 @@ const memoryOf = ({ process: { pid } }: Service) =>
 const measuredStarts = 5
 
 /** MiB of an idle node. */
-const maxIdleMemory = 150
+const maxIdleMemory = 130
 
 /** Starts the package several times on a database. The first start, which migrates, is not measured. */
 export const startOften = async (cli: string, settings: Readonly<Record<string, string>>) => {
