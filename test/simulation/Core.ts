@@ -33,8 +33,6 @@ export interface Core {
   readonly end: CoreEnd
   /** Whether the core ever received the run. */
   readonly knows: (runId: string) => boolean
-  /** Whether it has no room for the run. */
-  readonly isFull: (runId: string) => boolean
   readonly liveRuns: () => ReadonlyArray<CoreRun>
   /** The core dies silently and starts again: it has lost its runs. */
   readonly restart: Effect.Effect<void>
@@ -339,7 +337,6 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     restart,
     end: { answer, resumeReplyLost },
     knows: (runId) => runs.has(runId),
-    isFull,
     liveRuns
   }
 }

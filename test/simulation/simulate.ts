@@ -101,8 +101,6 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   yield* pass(World.dispatchTime + world.sweepInterval, never)
   for (const { room, runId, status, uuid } of yield* World.liveTasks(world)) {
     if (status === "interrupted" || room === "waiting" || core.knows(runId)) continue
-    // A run that the core may have keeps its place, and is tried again.
-    if (room === "held" && core.isFull(runId)) continue
     yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
   }
   yield* pass(calmTime, () => Effect.map(World.liveTasks(world), (live) => live.length === 0))
