@@ -21,6 +21,7 @@ export const make = Effect.fnUntraced(function*(due: (head: TaskHead, at: Timest
   const release = (id: TaskId): void => {
     const actor = actors.get(id)
     if (actor === undefined) return
+    busy.unreserve(actor.head.runId)
     if (actor.isCounted) {
       actor.isCounted = false
       busy.noteLeft(actor.head.room === "held")
@@ -34,6 +35,8 @@ export const make = Effect.fnUntraced(function*(due: (head: TaskHead, at: Timest
     const counts = hasRun(actor)
     if (counts === actor.isCounted) return
     actor.isCounted = counts
+    // It needs no second place.
+    if (counts) busy.unreserve(actor.head.runId)
     if (counts) busy.noteTaken()
     else busy.noteLeft(before === "held")
   }

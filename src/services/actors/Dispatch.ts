@@ -47,7 +47,7 @@ const isKept = (request: Run["request"]) => request.length <= keptRequest && !re
 /** A retry comes at least this long after a deadline, so that retry and expiry do not race. */
 const retryMargin = Duration.seconds(1)
 
-/** What a dispatch has to say to the actor of its task. */
+/** A dispatch tells the actor of its task by these. */
 interface Signals {
   /** Applies a row to its actor. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
@@ -181,7 +181,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
    */
   const noteUnknown = (dispatching: Dispatching, at: Timestamp): void => {
     dispatching.isUnknown = true
-    busy.reserve(dispatching.head.runId, plus(at, acceptanceTimeout))
+    busy.reserve(dispatching.head.runId, at)
   }
 
   /** Starts a run at the core, but never one whose token is revoked or cannot be checked. */
@@ -254,7 +254,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
   const withoutRoom = (dispatching: Dispatching, error: CoreHasNoRoom) =>
     Effect.flatMap(now, (at) => {
       const noted = busy.refused(dispatching.head.runId, dispatching.pace, error.retryAfter, at)
-      if (dispatching.isUnknown) busy.reserve(dispatching.head.runId, plus(at, acceptanceTimeout))
+      if (dispatching.isUnknown) busy.reserve(dispatching.head.runId, at)
       return dispatching.isUnknown
         ? Effect.andThen(noted, Effect.fail(unavailable(error)))
         : Effect.andThen(noted, putBack(dispatching))

@@ -70,9 +70,10 @@ export class CoreBusy extends Context.Service<CoreBusy, {
 
   /**
    * Leaves a place to a run that has no room and cannot go back into the queue, because the core may have it: otherwise new runs, which
-   * follow each end immediately, would take every place before its next attempt. Until then at most: the core may refuse this run alone.
+   * follow each end immediately, would take every place before its next attempt. After `ACCEPTANCE_TIMEOUT` all such runs have one place
+   * together, and that half of the time: the core may refuse a run alone.
    */
-  readonly reserve: (runId: RunId, until: Timestamp) => void
+  readonly reserve: (runId: RunId, at: Timestamp) => void
   /** It needs no place any more. */
   readonly unreserve: (runId: RunId) => void
 
@@ -96,7 +97,8 @@ export class CoreBusy extends Context.Service<CoreBusy, {
 }
 
 const make = Effect.gen(function*() {
-  const { coreRuns = null, coreRunsPerAssistant = null } = yield* Settings
+  const { acceptanceTimeout, coreRuns = null, coreRunsPerAssistant = null } = yield* Settings
+  const span = Duration.toMillis(acceptanceTimeout) * 1000
   const ownership = yield* TaskOwnership
   const limits: RunLimits = { runs: coreRuns, runsPerAssistant: coreRunsPerAssistant }
   const isLimited = coreRuns !== null || coreRunsPerAssistant !== null
@@ -110,7 +112,7 @@ const make = Effect.gen(function*() {
   let active = 0
   let ended = 0
   let pace: Pace | undefined
-  /** Until when a place is left to each of these runs. */
+  /** Since when a place is left to each of these runs. */
   const reserved = new Map<RunId, Timestamp>()
   /** The number of the present pace. A run that has begun with an earlier one was not meant for a busy core. */
   let number = 0
@@ -130,8 +132,13 @@ const make = Effect.gen(function*() {
 
   const room = (at: Timestamp) => {
     if (pace === undefined) return Infinity
-    let places = 0
-    for (const until of reserved.values()) if (until > at) places++
+    let [first, later] = [0, 0]
+    for (const since of reserved.values()) {
+      const spans = Math.floor((at - since) / span)
+      if (spans <= 0) first++
+      else if (spans % 2 === 0) later = 1
+    }
+    const places = first + later
     const left = pace.allowed - taken - active - places
     return left > 0 ? left : places === 0 && pace.probe === undefined && at >= pace.pausedUntil ? 1 : 0
   }
@@ -225,8 +232,8 @@ const make = Effect.gen(function*() {
       if (until > pace.pausedUntil) pace.pausedUntil = until
       return Effect.void
     },
-    reserve: (runId, until) => {
-      if (!reserved.has(runId)) reserved.set(runId, until)
+    reserve: (runId, at) => {
+      if (!reserved.has(runId)) reserved.set(runId, at)
     },
     unreserve: (runId) => {
       if (reserved.delete(runId)) poke()

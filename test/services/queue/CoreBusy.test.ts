@@ -98,7 +98,7 @@ describe("a busy core", () => {
       assert.isTrue(begins(5, busy.probeAt()))
     }).pipe(Effect.provide(layer)))
 
-  it.effect("leaves the place of an ended run to one that the core may have, for a time", () =>
+  it.effect("leaves the place of an ended run to one that the core may have: first always, then half of the time", () =>
     Effect.gen(function*() {
       const busy = yield* CoreBusy
       const at = yield* now
@@ -111,16 +111,21 @@ describe("a busy core", () => {
       yield* busy.refused(runId(3), busy.begin(runId(3), at), null, at)
       busy.end(runId(3), at)
       assert.strictEqual(busy.room(at), 0)
-      const until = plus(at, Duration.seconds(30))
-      busy.reserve(runId(3), until)
+      busy.reserve(runId(3), at)
       busy.noteLeft(false)
       assert.strictEqual(busy.room(at), 0)
       // No probe takes it either.
       assert.strictEqual(busy.room(plus(at, Duration.seconds(20))), 0)
-      // A further refusal gives it no more time.
+      const roomAfter = (seconds: number) => busy.room(plus(at, Duration.seconds(seconds)))
+      // A further refusal changes nothing.
       busy.reserve(runId(3), plus(at, Duration.hours(1)))
-      assert.strictEqual(busy.room(until), 1)
-      assert.strictEqual(busy.room(at), 0)
+      assert.deepStrictEqual([29, 30, 59, 60, 89, 90].map(roomAfter), [0, 1, 1, 0, 0, 1])
+      // Later all such runs have one place together.
+      busy.noteLeft(false)
+      busy.reserve(runId(4), at)
+      assert.deepStrictEqual([0, 30, 60].map(roomAfter), [0, 2, 1])
+      busy.unreserve(runId(4))
+      busy.noteTaken()
       busy.unreserve(runId(3))
       assert.strictEqual(busy.room(at), 1)
     }).pipe(Effect.provide(layer)))
