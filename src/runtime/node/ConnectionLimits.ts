@@ -15,6 +15,8 @@ export const defaultBounds: Bounds = { connections: 10_000, unreadBytes: 128 * 1
 
 /** Requests of one connection that wait for the responses before theirs; a peer that pipelines more is disconnected. */
 const maxWaiting = 256
+/** Characters of the heads of all that wait: the newest is disconnected beyond. */
+const maxWaitingHeads = 16 * 1024 * 1024
 
 const checkInterval = Duration.millis(250)
 
@@ -26,7 +28,7 @@ interface Peer {
   /** Whether a request has no response yet, or the next one is about to begin. */
   isServed: boolean
   /** Pipelined requests, in their order. */
-  readonly waiting: Array<() => void>
+  readonly waiting: Array<{ readonly head: number; readonly begin: () => void }>
 }
 
 export const limitConnections = (server: Server, timeouts: typeof Timeouts.Service, bounds: Bounds) => {
@@ -51,6 +53,12 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
     replaced.destroy()
   }
 
+  /** Characters of the heads of requests that wait. */
+  let waitingHeads = 0
+  const forgetWaiting = ({ waiting }: Peer) => {
+    for (const { head } of waiting.splice(0)) waitingHeads -= head
+  }
+
   /** Begins a request, and the next one of its connection after the response. */
   const begin = (peer: Peer, { socket }: IncomingMessage, response: ServerResponse, emit: () => void) => {
     withoutRequest.delete(socket)
@@ -58,7 +66,10 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
     response.once("close", () => {
       // After a response that closes the connection, or while the server closes, none begins.
       const next = socket.writable && server.listening ? peer.waiting.shift() : undefined
-      if (next !== undefined) return void setImmediate(() => socket.destroyed || next())
+      if (next !== undefined) {
+        waitingHeads -= next.head
+        return void setImmediate(() => socket.destroyed || next.begin())
+      }
       if (peer.waiting.length > 0) return void socket.end()
       peer.isServed = false
       if (!socket.destroyed) withoutRequest.add(socket)
@@ -77,7 +88,14 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
     if (!request.socket.writable) return true
     const now = () => begin(peer, request, response, () => emit(name, ...given))
     if (!peer.isServed) now()
-    else if (peer.waiting.push(now) > maxWaiting) request.socket.destroy()
+    else {
+      const head = request.rawHeaders.reduce((sum, text) => sum + text.length, request.url?.length ?? 0)
+      waitingHeads += head
+      if (peer.waiting.push({ head, begin: now }) > maxWaiting || waitingHeads > maxWaitingHeads) {
+        forgetWaiting(peer)
+        request.socket.destroy()
+      }
+    }
     return true
   }
   server.on("upgrade", ({ socket }) => {
@@ -91,7 +109,7 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
     withoutRequest.add(socket)
     socket.once("close", () => {
       peers.delete(socket)
-      peer.waiting.length = 0
+      forgetWaiting(peer)
       withoutRequest.delete(socket)
     })
     if (peers.size > bounds.connections) replaceOne(socket)

@@ -6,7 +6,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Duration, Effect, Layer, Record, Scope } from "effect"
 import { HttpServer } from "effect/http"
 import { randomUUID } from "node:crypto"
-import { createServer, type Server, STATUS_CODES } from "node:http"
+import { createServer, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import type { ListenOptions } from "node:net"
 import type { Duplex } from "node:stream"
 import * as Limits from "../../domain/Limits.ts"
@@ -61,6 +61,9 @@ const refuse = (socket: Duplex, status: number) => {
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers}\r\n${body}`)
 }
 
+/** The response that a socket waits for, by which Node links them. */
+const responseOf = (socket: Duplex): ServerResponse | undefined => Reflect.get(socket, "_httpMessage") ?? undefined
+
 export const make = (timeouts: typeof Timeouts.Service, bounds: Bounds = defaultBounds): Server => {
   const server = createServer({
     ServerResponse: LingeringResponse,
@@ -81,16 +84,16 @@ export const make = (timeouts: typeof Timeouts.Service, bounds: Bounds = default
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket"
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    // A response that has begun cannot be replaced by an error. Node links a socket to its response by this field.
-    const hasBegun = Reflect.get(socket, "_httpMessage")?.headersSent === true
-    if (error.code === "ECONNRESET" || hasBegun) return socket.destroy()
+    // A response that has begun, or of a request that has arrived, cannot be replaced by an error.
+    const response = responseOf(socket)
+    if (error.code === "ECONNRESET" || response?.headersSent || response?.req.complete) return socket.destroy()
     refuse(socket, statusOf[error.code ?? ""] ?? 400)
   })
   server.on("checkExpectation", (_, response) => {
     const body = messageOf(417)
     response.writeHead(417, headersOf(body)).end(body)
   })
-  server.on("connect", (_, socket) => refuse(socket, 405))
+  server.on("connect", (_, socket) => responseOf(socket) === undefined ? refuse(socket, 405) : socket.destroy())
   closeGently(server)
   limitConnections(server, timeouts, bounds)
   return server.on("connection", closeAfterResponse)

@@ -60,6 +60,38 @@ describe("pipelined requests", () => {
     server.close()
   })
 
+  it("have bounded heads: connections beyond the bound are closed", async () => {
+    const server = await listen()
+    const head = "GET /waits HTTP/1.1\r\nHost: here\r\nX-Long: " + "x".repeat(15_000) + "\r\n\r\n"
+    // 3 MB each, of 16 MiB.
+    const sockets = Array.from({ length: 8 }, () => connect(portOf(server), "127.0.0.1").on("error", () => {}))
+    let closed = 0
+    await new Promise<void>((resolve) => {
+      for (const socket of sockets) {
+        socket.on("close", () => ++closed === 3 && resolve()).resume()
+        socket.write("GET /slow HTTP/1.1\r\nHost: here\r\n\r\n" + head.repeat(200))
+      }
+    })
+    // Those that are left are within the bound, and wait.
+    const other = connect(portOf(server), "127.0.0.1")
+    other.write(request.replace("POST", "GET"))
+    await once(other, "data")
+    assert.strictEqual(closed, 3)
+    other.destroy()
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+
+  it("behind which something cannot be answered keep their responses for themselves", async () => {
+    for (const next of ["CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n", "no request\r\n\r\n"]) {
+      const server = await listen()
+      const socket = connect(portOf(server), "127.0.0.1").on("error", () => {})
+      socket.write("GET /slow HTTP/1.1\r\nHost: here\r\n\r\n" + next)
+      assert.strictEqual(await answerOf(socket).catch(() => ""), "")
+      server.close()
+    }
+  })
+
   it("are not begun after a response that closes their connection", async () => {
     const server = await listen()
     const begun: Array<string> = []
