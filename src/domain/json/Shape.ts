@@ -176,7 +176,7 @@ const ofAst = (ast: SchemaAST.AST): Shape => {
  */
 export const shapeOf = (schema: Schema.Top): Shape => ofAst(schema.ast)
 
-/** Of a value that is not entered: nothing is added. */
+/** The members of a value that the scanner does not enter. */
 const none: Array<Found | undefined> = []
 
 /** A wanted value. */

@@ -115,7 +115,7 @@ export const resultOf = (callId: string, draft: Draft, { edited, fields, schema 
 const ofForm = (read: Output, answer: (value: unknown) => Answer): Answer =>
   "value" in read ? answer(read.value) : { problem: read.problem ?? "Check the fields", problems: read.problems }
 
-/** What the request says of a tool. */
+/** The definition of a tool in the request. */
 export interface ToolSchemas {
   readonly output: unknown
   readonly parameters: unknown

@@ -1,4 +1,4 @@
-/** What the forms of tasks and of schedules have in common. */
+/** Parts that the forms of tasks and of schedules share. */
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { InputItem } from "../client/promise/Types.ts"
 

@@ -1,5 +1,5 @@
 /**
- * What is typed into the fields of a schema, and the answer that it makes. A library checks the answer by the whole schema, so that
+ * Texts of the fields of a schema, and the answer that they make. A library checks the answer by the whole schema, so that
  * no value outside of its bounds is sent.
  */
 import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema"
@@ -21,7 +21,7 @@ export interface TypedRows {
   readonly rows: ReadonlyArray<Typed>
 }
 
-/** What was typed or chosen in each field, by its path. A field that nobody touched has no entry. */
+/** The text or choice of each field, by its path. A field that nobody touched has no entry. */
 export interface Typed {
   readonly [key: string]: string | boolean | ReadonlyArray<string> | TypedRows
 }
@@ -143,7 +143,7 @@ const objectOf = (fields: ReadonlyArray<FormField>, typed: Typed): Made => {
   return { value, problems }
 }
 
-/** What would be typed for a value; undefined when the field cannot show it. */
+/** The text of a value in a field; undefined when the field cannot show it. */
 const shownOf = (each: FormField, found: unknown): Typed[string] | undefined => {
   switch (each.kind) {
     case "boolean":
@@ -167,7 +167,7 @@ const shownOf = (each: FormField, found: unknown): Typed[string] | undefined => 
   }
 }
 
-/** What was typed, as it would be for a value: of each field whose value it can show. */
+/** The texts of a value, of each field that can show its part. */
 export const typedOf = (fields: ReadonlyArray<FormField>, value: unknown): Typed => {
   const typed: Record<string, Typed[string]> = {}
   for (const each of fields) {
@@ -189,7 +189,7 @@ const validatorOf = (schema: Schema): Validator => {
   return made
 }
 
-/** Where a value does not match a schema. A schema that cannot be evaluated refuses nothing. */
+/** The places at which a value does not match a schema. A schema that cannot be evaluated refuses nothing. */
 const mismatchesOf = (schema: unknown, value: unknown): ReadonlyArray<OutputUnit> => {
   if (!isFields(schema)) return []
   try {

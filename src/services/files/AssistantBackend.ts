@@ -42,7 +42,7 @@ export interface IncomingFile<E> {
   readonly content: Pull.Pull<Chunks, E>
 }
 
-/** What a client may send back as an input item. */
+/** The answer to an upload, which a client may send back as an input item. */
 const Text = Schema.String.check(Schema.makeFilter(isStorable))
 const StoredFile = Schema.Struct({
   id: Text,

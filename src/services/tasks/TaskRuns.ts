@@ -1,4 +1,4 @@
-/** What a new run and a resumed one need: an id, an encrypted token and an actor. */
+/** New and resumed runs need an id, an encrypted token and an actor. */
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { Caller } from "../../domain/Principal.ts"
