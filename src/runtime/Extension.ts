@@ -134,7 +134,7 @@ interface LoadedExtension {
 }
 
 /**
- * The smallest extension has settings, a layer with its routes, and their list, by which other methods of a path are answered:
+ * The smallest extension has settings, a layer with its routes, and their list: so other methods of a path are answered with 405.
  *
  * ```ts
  * export const extension: Extension = {

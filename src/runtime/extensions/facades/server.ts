@@ -9,6 +9,6 @@ export const extension: Extension = {
   settings,
   // The deletions are due also while no façade is on.
   load: () => ({ layer: Layer.provide(UnstoredTasks.layer, FacadeLegsSql.layer) }),
-  routes: { routes: [] },
+  routes: {},
   tables: FacadeLegsSql.tables
 }
