@@ -10,5 +10,6 @@ export const extension: Extension = {
   // The deletions are due also while no façade is on.
   load: () => ({ layer: Layer.provide(UnstoredTasks.layer, FacadeLegsSql.layer) }),
   routes: {},
-  tables: FacadeLegsSql.tables
+  tables: FacadeLegsSql.tables,
+  userData: FacadeLegsSql.userData
 }
