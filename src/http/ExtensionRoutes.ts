@@ -25,7 +25,7 @@ export interface Route {
 type Group = HttpApiGroup.Constraint & { readonly endpoints: Readonly<Record<string, Route>> }
 
 export interface ExtensionRoutes {
-  /** The codes of its errors that the core does not have, for the reference. */
+  /** The codes of its errors that the core does not have: `{ note_not_found: [404, "The task has no note."] }`. */
   readonly errorCodes?: ErrorCodes
   /** Its routes that `publicGroup` and `documented` do not have: `[{ method: "GET", path: "/hello" }]`. */
   readonly routes?: ReadonlyArray<Route>
@@ -37,7 +37,7 @@ export interface ExtensionRoutes {
   readonly sameOrigin?: ReadonlyArray<string>
   /** The beginnings of the routes that both the public and the internal listener serve. */
   readonly ofBothListeners?: ReadonlyArray<string>
-  /** Its part of the document of the internal interface. `selecting` is the path of a list of tasks with the parameters of all `taskField`s. */
+  /** Its part of the document of the internal interface: `{ group: OperatorUsageGroup }`. `selecting` is the path of a list of tasks with the parameters of all `taskField`s. */
   readonly documented?: {
     readonly group: Group
     readonly securitySchemes?: Node
@@ -45,7 +45,7 @@ export interface ExtensionRoutes {
   }
   /** Its calls of the internal interface, an `RpcGroup`: `UsageRpc`. */
   readonly rpc?: { readonly requests: ReadonlyMap<string, AnyCall> }
-  /** Its part of the document of clients. */
+  /** Its part of the document of clients: `UsageGroup`. */
   readonly publicGroup?: Group
   /** The name under which the console has screens of it: `"usage"`. */
   readonly screens?: string
