@@ -24,7 +24,7 @@ export type TaskStatus = typeof TaskStatus.Type
 const report = Schema.optional(Schema.NullOr(Schema.String))
 
 /** The author of the cancellation, in a short text of the caller; without it the user. */
-const actor = Schema.optional(Schema.String)
+const author = Schema.optional(Schema.String)
 
 /** Everything that can happen to a task after its creation. */
 export const TaskEvent = Schema.TaggedUnion({
@@ -54,9 +54,9 @@ export const TaskEvent = Schema.TaggedUnion({
     principal: Principal,
     userToken: Schema.String
   },
-  Canceled: { reason: Schema.NullOr(Schema.String), actor },
+  Canceled: { reason: Schema.NullOr(Schema.String), author },
   /** The client stopped a task that it may not cancel, or an operator or an internal service did. */
-  Withdrawn: { reason: Schema.String, actor }
+  Withdrawn: { reason: Schema.String, author }
 })
 export type TaskEvent = typeof TaskEvent.Type
 export type TaskEventTag = TaskEvent["_tag"]

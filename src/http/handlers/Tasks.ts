@@ -104,23 +104,23 @@ const makeOperations = Effect.gen(function*() {
       const { isReplay } = yield* tasks.submitToolResults(by, task, body, key)
       return { isReplay, view: { uuid: task.uuid, status: "processing" as const } }
     }),
-    cancel: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: TaskCall<E, R>) {
+    cancel: Effect.fnUntraced(function*<E, R>({ author, principal, receive, uuid }: TaskCall<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
       const { body, key } = yield* receive(Bodies.cancel)
-      const { isReplay } = yield* tasks.cancel(task, body.reason, key, actor)
+      const { isReplay } = yield* tasks.cancel(task, body.reason, key, author)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
-    stop: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: TaskCall<E, R>) {
+    stop: Effect.fnUntraced(function*<E, R>({ author, principal, receive, uuid }: TaskCall<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
       const { body, key } = yield* receive(Bodies.cancel)
-      const { isReplay } = yield* tasks.stop(task, body.reason, key, actor)
+      const { isReplay } = yield* tasks.stop(task, body.reason, key, author)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
     delete: Effect.fnUntraced(function*<R>({ principal, uuid }: Pick<TaskCall<unknown, R>, "principal" | "uuid">) {
       yield* tasks.delete(yield* tasks.getHead(yield* principal, uuid))
     }),
-    cancelInterrupted: Effect.fnUntraced(function*(principal: Principal, actor?: string) {
-      const uuids = yield* tasks.cancelInterrupted(principal, actor)
+    cancelInterrupted: Effect.fnUntraced(function*(principal: Principal, author?: string) {
+      const uuids = yield* tasks.cancelInterrupted(principal, author)
       return { canceled: uuids.length, uuids }
     })
   }
@@ -232,7 +232,7 @@ const layerChanges = TaskChanges.toLayer(
       "Tasks.delete": (payload) => answer(operations.delete(one("", payload))),
       "Tasks.cancelInterrupted": ({ sub }, { headers }) =>
         RpcRequests.principal(sub).pipe(
-          Effect.flatMap((user) => operations.cancelInterrupted(user, RpcRequests.actorOf(headers))),
+          Effect.flatMap((user) => operations.cancelInterrupted(user, RpcRequests.authorOf(headers))),
           answer
         )
     })

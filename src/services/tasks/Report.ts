@@ -1,20 +1,13 @@
 /** The use case by which the core reports of a run: its events, and what it appends to its text. */
 import { Effect, Schema } from "effect"
-import type { CoreReport } from "../../domain/CoreProtocol.ts"
-import { RunId, TaskEvent, type TaskEventTag, TaskId, type TaskStatus } from "../../domain/Task.ts"
+import type { CoreReport, Reported } from "../../domain/CoreProtocol.ts"
+import { RunId, TaskEvent, type TaskEventTag, TaskId } from "../../domain/Task.ts"
 import { RunSuperseded, TaskNotFound } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import type { Handed, Taken } from "../live/LivePeers.ts"
 import { LiveTexts } from "../live/LiveTexts.ts"
 import { TaskStore } from "../store/tasks/TaskStore.ts"
-
-export interface Reported {
-  readonly status: TaskStatus
-  readonly applied: boolean
-  /** The index that is expected of a core that counts appends; null if it is not known. */
-  readonly next?: number | null
-}
 
 /** Replaces a malformed `run_id`; no run has it. */
 const noRun = RunId.make("00000000-0000-0000-0000-000000000000")

@@ -1,6 +1,6 @@
 /** The use cases of tasks for REST, RPC and the core. Each change is a guarded statement. */
 import { Array, Context, Effect, Layer, Option, Schema } from "effect"
-import type { CoreReport } from "../../domain/CoreProtocol.ts"
+import type { CoreReport, Reported } from "../../domain/CoreProtocol.ts"
 import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { Revocation } from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
@@ -65,25 +65,25 @@ export class Tasks extends Context.Service<
       results: ToolResults,
       key?: RequestKey
     ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
-    /** `actor` is who cancels, if not the user. */
+    /** `author` is who cancels, if not the user. */
     readonly cancel: (
       task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
       reason: string | null,
       key?: RequestKey,
-      actor?: string
+      author?: string
     ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
     readonly cancelInterrupted: (
       principal: Principal,
-      actor?: string
+      author?: string
     ) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
-    /** Rejects requests with the token from now on and ends processing tasks that were created with it. `actor` is who revokes. */
-    readonly revoke: (revocation: Revocation, actor?: string) => Effect.Effect<void, StoreUnavailable>
+    /** Rejects requests with the token from now on and ends processing tasks that were created with it. `author` is who revokes. */
+    readonly revoke: (revocation: Revocation, author?: string) => Effect.Effect<void, StoreUnavailable>
     /** Commits an event of the core; `applied` is false when it changed nothing. */
     readonly report: (
       report: CoreReport
-    ) => Effect.Effect<Report.Reported, TaskNotFound | RunSuperseded | StoreUnavailable>
+    ) => Effect.Effect<Reported, TaskNotFound | RunSuperseded | StoreUnavailable>
     /** The same at once, of text for a run that is known here; undefined if the report takes longer. */
-    readonly reportNow: (report: CoreReport) => Report.Reported | undefined
+    readonly reportNow: (report: CoreReport) => Reported | undefined
     /** Takes what a core reported to another node, of a task that is this node's. */
     readonly takeOver: (handed: Handed) => Effect.Effect<Taken, StoreUnavailable>
   }
@@ -178,17 +178,17 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const cancel = Effect.fnUntraced(
-    function*(...[task, reason, key, actor]: Parameters<Tasks["Service"]["cancel"]>) {
+    function*(...[task, reason, key, author]: Parameters<Tasks["Service"]["cancel"]>) {
       if (yield* isReplayed(task.sub, key)) return { isReplay: true }
-      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason, actor }), key)
+      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason, author }), key)
       if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)
       return { isReplay: head === undefined }
     },
     Effect.uninterruptible
   )
 
-  const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal, actor?: string) {
-    const canceled = yield* store.cancelInterrupted(principal.sub, yield* now, actor)
+  const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal, author?: string) {
+    const canceled = yield* store.cancelInterrupted(principal.sub, yield* now, author)
     yield* Effect.forEach(canceled, actors.wake, { discard: true })
     if (canceled.length > 0) yield* stops.wake
     return canceled.map(({ uuid }) => uuid)
@@ -207,7 +207,7 @@ const make = Effect.gen(function*() {
     ...(yield* makeChanges(runs)),
     ...(yield* TaskEnds.make),
     ...(yield* Report.make),
-    revoke: (revocation, actor) =>
-      Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation, actor), sweeper.endRevoked))
+    revoke: (revocation, author) =>
+      Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation, author), sweeper.endRevoked))
   })
 })

@@ -21,7 +21,7 @@ import * as Worker from "../timing/Worker.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { AttemptLimiter, type Bounds } from "./AttemptLimiter.ts"
 import * as WebhookAttempts from "./WebhookAttempts.ts"
-import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"
+import { headersOf, HmacSha256 } from "./WebhookHeaders.ts"
 
 type Outbox<D extends ClaimedDelivery> = WebhookAttempts.Outbox<D>
 

@@ -121,7 +121,7 @@ const commitTasks = makeStatement<Event, typeof Committed>(
     key: { oid: text, of: ({ key }) => key?.value },
     fingerprint: { oid: text, of: ({ key }) => key?.fingerprint },
     waits: { oid: bool, of: ({ waits }) => waits },
-    actor: { oid: text, of: ({ change }) => change.actor }
+    actor: { oid: text, of: ({ change }) => change.author }
   }
 )
 
@@ -225,8 +225,8 @@ export const make = Effect.gen(function*() {
     lockOf
   })
 
-  const cancelInterrupted: Store["cancelInterrupted"] = Effect.fnUntraced(function*(sub, at, actor) {
-    const event = TaskEvent.cases.Canceled.make({ reason: null, actor })
+  const cancelInterrupted: Store["cancelInterrupted"] = Effect.fnUntraced(function*(sub, at, author) {
+    const event = TaskEvent.cases.Canceled.make({ reason: null, author })
     const commits = yield* Effect.forEach(
       yield* rows(interrupted, [sub]),
       ({ uuid }) => commit(uuid, event, at),

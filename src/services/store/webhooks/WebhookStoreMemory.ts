@@ -5,14 +5,7 @@ import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
 import { type Delivery, deliveryId, type DeliveryKey, originOf } from "../../../domain/Webhook.ts"
 import { makeFormatted } from "../../Extensions.ts"
 import { type DeliveryRow, MemoryTables, type NewDelivery } from "../MemoryTables.ts"
-import {
-  type AttemptOutcome,
-  type ClaimRequest,
-  largeBody,
-  provenShare,
-  type Redelivery,
-  WebhookStore
-} from "./WebhookStore.ts"
+import { type AttemptOutcome, type ClaimRequest, provenShare, type Redelivery, WebhookStore } from "./WebhookStore.ts"
 
 type Rows = MemoryTables["Service"]["deliveries"]
 
@@ -139,7 +132,7 @@ const claim = (tables: MemoryTables["Service"], request: ClaimRequest) => {
       origin,
       isProven: byOrigin.get(origin)?.isProven ?? tables.provenOrigins.has(origin),
       secret,
-      body: format !== null || body.length > largeBody ? null : body,
+      body: format !== null || body.length > Limits.smallText ? null : body,
       bytes: body.length,
       attempt,
       claimedAt: at,

@@ -8,7 +8,7 @@ import { PendingWork } from "../PendingWork.ts"
 import { make as makeQueries } from "../sql/Queries.ts"
 import * as WebhookClaim from "./WebhookClaim.ts"
 import * as Statements from "./WebhookStatements.ts"
-import { largeBody, WebhookStore } from "./WebhookStore.ts"
+import { WebhookStore } from "./WebhookStore.ts"
 
 /** Columns that are fields of a claimed delivery. */
 const shared = [
@@ -43,7 +43,7 @@ export const layer = Layer.effect(
             for (const [row, body] of Arr.zip(changes, found)) if (Option.isSome(body)) bodies.set(row, body.value)
           }
           const deliveries = claimed.map((row) => {
-            const isReady = row.format === null && row.bytes <= largeBody
+            const isReady = row.format === null && row.bytes <= Limits.smallText
             const body = isReady ? TaskView.toJson(row) : bodies.get(row) ?? null
             return { ...Struct.pick(row, shared), taskId: row.uuid, claimedAt: request.at, body }
           })
