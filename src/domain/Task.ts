@@ -9,6 +9,7 @@ import { Timestamp } from "./Timestamp.ts"
 
 export const TaskId = Schema.String.check(Schema.isUUID()).pipe(Schema.brand("TaskId"))
 export type TaskId = typeof TaskId.Type
+export const isTaskId = Schema.is(TaskId)
 
 /**
  * One run of a task by the core. The first dispatch and each resume after tool results begin a new run. The id is the
@@ -16,6 +17,7 @@ export type TaskId = typeof TaskId.Type
  */
 export const RunId = Schema.String.check(Schema.isUUID()).pipe(Schema.brand("RunId"))
 export type RunId = typeof RunId.Type
+export const isRunId = Schema.is(RunId)
 
 export const TaskStatus = Schema.Literals(["pending", "processing", "interrupted", "completed", "failed", "canceled"])
 export type TaskStatus = typeof TaskStatus.Type

@@ -13,7 +13,7 @@ import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { Conflict } from "../contract/Errors.ts"
-import { CurrentCaller } from "../contract/Middleware.ts"
+import { Authorization, CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
 import type { TaskPageView } from "../contract/TaskSchemas.ts"
 import * as Bodies from "./body/Bodies.ts"
@@ -166,26 +166,29 @@ const makeRest = Effect.gen(function*() {
 })
 
 /** Bodies are read by `BodyReader`, which bounds them, and large results are spliced as text: hence the raw handlers. */
-export const layer = Group.layer(Effect.gen(function*() {
-  const tasks = yield* makeRest
-  const read = yield* TaskReading.make
-  const readEvents = yield* TaskEvents.make
-  const deliveries = yield* Deliveries.make
-  return HttpApiBuilder.group(Api, "tasks", (handlers) =>
-    handlers
-      .handleRaw("create", tasks.create)
-      .handleRaw("rerun", tasks.rerun)
-      .handleRaw("list", () => tasks.list)
-      .handleRaw("get", ({ params, request }) => read(params.uuid, request))
-      .handle("delete", tasks.delete)
-      .handleRaw("events", ({ params, request }) => readEvents(params.uuid, request))
-      .handle("deliveries", ({ params }) => deliveries.list(params.uuid))
-      .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
-      .handleRaw("submitToolResults", tasks.submitToolResults)
-      .handleRaw("cancel", tasks.cancel)
-      .handleRaw("stop", tasks.stop)
-      .handle("cancelInterrupted", tasks.cancelInterrupted))
-}))
+export const layer = Group.layer(
+  Authorization,
+  Effect.gen(function*() {
+    const tasks = yield* makeRest
+    const read = yield* TaskReading.make
+    const readEvents = yield* TaskEvents.make
+    const deliveries = yield* Deliveries.make
+    return HttpApiBuilder.group(Api, "tasks", (handlers) =>
+      handlers
+        .handleRaw("create", tasks.create)
+        .handleRaw("rerun", tasks.rerun)
+        .handleRaw("list", () => tasks.list)
+        .handleRaw("get", ({ params, request }) => read(params.uuid, request))
+        .handle("delete", tasks.delete)
+        .handleRaw("events", ({ params, request }) => readEvents(params.uuid, request))
+        .handle("deliveries", ({ params }) => deliveries.list(params.uuid))
+        .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
+        .handleRaw("submitToolResults", tasks.submitToolResults)
+        .handleRaw("cancel", tasks.cancel)
+        .handleRaw("stop", tasks.stop)
+        .handle("cancelInterrupted", tasks.cancelInterrupted))
+  })
+)
 
 const layerList = TasksRpc.toLayerHandler(
   "Tasks.list",

@@ -1,7 +1,7 @@
 /** The use case by which the core reports of a run: its events, and what it appends to its text. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { CoreReport, Reported } from "../../domain/CoreProtocol.ts"
-import { RunId, TaskEvent, type TaskEventTag, TaskId } from "../../domain/Task.ts"
+import { isRunId, isTaskId, RunId, TaskEvent, type TaskEventTag, TaskId } from "../../domain/Task.ts"
 import { RunSuperseded, TaskNotFound } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
@@ -64,8 +64,8 @@ export const make = Effect.gen(function*() {
 
   const report = Effect.fnUntraced(function*(given: CoreReport) {
     const { appends, event, event_id, nextAppend, run_id, task_id } = given
-    if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
-    const runId = Schema.is(RunId)(run_id) ? run_id : noRun
+    if (!isTaskId(task_id)) return yield* new TaskNotFound({})
+    const runId = isRunId(run_id) ? run_id : noRun
     if (appends !== undefined && event._tag === "Accepted") {
       return yield* append(TaskId.make(task_id.toLowerCase()), runId, event_id, appends)
     }

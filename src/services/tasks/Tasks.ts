@@ -1,10 +1,10 @@
 /** The use cases of tasks for REST, RPC and the core. Each change is a guarded statement. */
-import { Array, Context, Effect, Layer, Option, Schema } from "effect"
+import { Array, Context, Effect, Layer, Option } from "effect"
 import type { CoreReport, Reported } from "../../domain/CoreProtocol.ts"
 import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { Revocation } from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { type Task, TaskEvent, type TaskHead, TaskId } from "../../domain/Task.ts"
+import { isTaskId, type Task, TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import {
   type CreateRefused,
   type IdempotencyKeyReused,
@@ -116,7 +116,7 @@ const makeReads = Effect.gen(function*() {
 
   const of = <A extends TaskHead>(read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
     Effect.fnUntraced(function*(principal: Principal, uuid: string) {
-      if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
+      if (!isTaskId(uuid)) return yield* new TaskNotFound({})
       const task = Option.getOrUndefined(yield* read(uuid))
       if (task === undefined) return yield* new TaskNotFound({})
       if (task.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
