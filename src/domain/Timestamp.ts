@@ -16,8 +16,8 @@ const last = 8_993_721_600_000_000
 /** The moment of microseconds since the epoch; `last` instead of a later one. */
 export const fromMicros = (micros: number): Timestamp => Timestamp.make(Math.min(Math.round(micros), last))
 
-/** The moment of a clock's nanoseconds since the epoch. */
-export const fromNanos = (nanos: bigint): Timestamp => Timestamp.make(Number(nanos / 1000n))
+/** The moment of a clock's nanoseconds since the epoch: an integer, which a task needs too often to check each. */
+export const fromNanos = (nanos: bigint): Timestamp => Number(nanos / 1000n) as Timestamp
 
 /** The present moment of the running fiber's Clock, so that TestClock drives it. */
 export const now: Effect.Effect<Timestamp> = Clock.clockWith((clock) =>
@@ -60,13 +60,20 @@ export const parse = (text: string): Timestamp | undefined => {
   return isDay ? fromMicros(millis * 1000 + Number(fraction.padEnd(6, "0").slice(0, 6))) : undefined
 }
 
+/** The last minute that was formatted: those of the tasks of a moment are a few. */
+let formatted = { minute: -1, text: "" }
+
+const digits = (count: number, value: number) => String(value).padStart(count, "0")
+
 /** ISO 8601 with exactly six fractional digits and `Z`, as in `2026-11-21T08:30:00.123456Z`. */
 export const format = (moment: Timestamp): string => {
-  const millis = Math.floor(moment / 1000)
-  const micros = String(moment - millis * 1000).padStart(3, "0")
-  // A third of the time of `DateTime`, for a few moments of each response.
-  // @effect-diagnostics-next-line globalDate:off
-  return `${new Date(millis).toISOString().slice(0, -1)}${micros}Z`
+  const minute = minuteOf(moment)
+  if (minute !== formatted.minute) {
+    formatted = { minute, text: DateTime.formatIso(DateTime.makeUnsafe(minute * 60_000)).slice(0, -7) }
+  }
+  const micros = moment - minute * 60_000_000
+  const seconds = Math.floor(micros / 1_000_000)
+  return `${formatted.text}${digits(2, seconds)}.${digits(6, micros - seconds * 1_000_000)}Z`
 }
 
 export const formatOrNull = (moment: Timestamp | null): string | null => moment === null ? null : format(moment)

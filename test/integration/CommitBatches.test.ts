@@ -132,14 +132,11 @@ layer(layerSql)("batches of commits on Postgres", (it) => {
           ({ uuid }) => node.commit(uuid, cases.Accepted.make({}), at),
           { concurrency: "unbounded" }
         ))
-      const waiting = sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
       const fibers = yield* sql.withTransaction(Effect.gen(function*() {
         // Both statements have to wait in the middle of their rows.
         yield* sql`SELECT FROM tasks WHERE uuid = ${tasks[count / 2]!.uuid}::uuid FOR UPDATE`
         const fibers = [yield* accept(nodes[0]!, tasks), yield* accept(nodes[1]!, tasks.toReversed())]
-        yield* Effect.repeat(Effect.andThen(sql`SELECT pg_stat_clear_snapshot()`, waiting), {
-          until: (waiting) => waiting.length === 2
-        })
+        yield* Database.isBlocked(2)
         return fibers
       }))
       const outcomes = yield* Effect.forEach(fibers, Fiber.join)
@@ -159,14 +156,11 @@ layer(layerSql)("batches of commits on Postgres", (it) => {
           () => Effect.flatMap(makeTask({ principal }), (task) => Effect.exit(node.create(task, 5))),
           { concurrency: "unbounded" }
         ))
-      const waiting = sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
       const fibers = yield* sql.withTransaction(Effect.gen(function*() {
         // A statement that has counted and inserted waits here, before it commits.
         yield* sql`LOCK TABLE task_requests IN SHARE MODE`
         const fibers = [yield* create(nodes[0]!), yield* create(nodes[1]!)]
-        yield* Effect.repeat(Effect.andThen(sql`SELECT pg_stat_clear_snapshot()`, waiting), {
-          until: (waiting) => waiting.length === 2
-        })
+        yield* Database.isBlocked(2)
         return fibers
       }))
       const exits = (yield* Effect.forEach(fibers, Fiber.join)).flat()

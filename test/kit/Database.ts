@@ -2,7 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { inject } from "vitest"
@@ -63,6 +63,17 @@ export const layerClient = Layer.unwrap(
       multiplexConcurrency: 5
     }))
 )
+
+/** Completes when so many statements of other sessions wait for locks; also in a transaction, which sees sessions as they were at first. */
+export const isBlocked = (statements = 1) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.repeat(
+      Effect.andThen(
+        sql`SELECT pg_stat_clear_snapshot()`,
+        sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+      ),
+      { until: ({ length }) => length >= statements }
+    ))
 
 /** Uses the live clock, because the driver's timeouts must not follow TestClock. */
 export const layerLive = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>

@@ -34,6 +34,8 @@ export interface Core {
   /** Whether the core ever received the run. */
   readonly knows: (runId: string) => boolean
   readonly liveRuns: () => ReadonlyArray<CoreRun>
+  /** Whether it has had no room since then, in milliseconds. */
+  readonly isFullSince: (at: number) => boolean
   /** The core dies silently and starts again: it has lost its runs. */
   readonly restart: Effect.Effect<void>
 }
@@ -70,6 +72,8 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   const interrupts = new Map<TaskId, CoreEvent>()
   const liveRuns = () => [...runs.values()].filter(({ state }) => state === "live")
   let eventNumber = 0
+  /** When it last took a run that it did not have, in milliseconds. */
+  let takenAt = -Infinity
   const declaration = JSON.stringify(world.silence === undefined ? {} : { silence_seconds: world.silence })
 
   /** Reports an event to random nodes until one responds. */
@@ -254,6 +258,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
       heardAt: -Infinity
     }
     runs.set(runId, run)
+    takenAt = startedAt
     yield* checkRoom
     yield* Effect.forkIn(work(run), world.scope)
   })
@@ -284,7 +289,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     return runs.has(runId) ? refusalOfKnown : 0.5
   }
 
-  const isFull = (runId: string) => !runs.has(runId) && liveRuns().length >= world.coreRoom
+  const isFull = () => liveRuns().length >= world.coreRoom
 
   /** The core has not taken the run: unless it may have it from an earlier attempt, its acceptance clock does not count. */
   const refuseBusy = (isStart: boolean, taskId: TaskId, at: number): CoreResponse => {
@@ -309,7 +314,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
       return { status: 503, retryAfter: undefined }
     }
     if (fault === "busy") return refuseBusy(isStart, task_id, yield* Clock.currentTimeMillis)
-    if (isStart && fault !== "refusal" && isFull(run_id)) {
+    if (isStart && fault !== "refusal" && !runs.has(run_id) && isFull()) {
       yield* recorder.note("core", `${path}: full`)
       return refuseBusy(isStart, task_id, yield* Clock.currentTimeMillis)
     }
@@ -337,6 +342,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     restart,
     end: { answer, resumeReplyLost },
     knows: (runId) => runs.has(runId),
-    liveRuns
+    liveRuns,
+    isFullSince: (at) => isFull() && takenAt < at
   }
 }

@@ -6,6 +6,7 @@
 import { Clock, Duration, Effect, Logger, Random, Scheduler } from "effect"
 import { TestClock } from "effect/testing"
 import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
+import type { RunId } from "../../src/domain/Task.ts"
 import * as Client from "./Client.ts"
 import * as Core from "./Core.ts"
 import type { Mutation } from "./Mutations.ts"
@@ -77,11 +78,31 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
     }
   })
 
+  /** Since when each run that does not wait could have reached the core, in milliseconds. */
+  const heldSince = new Map<RunId, number>()
+
+  /** After the last fault a run that does not wait reaches the core, which takes no other one instead. */
+  const checkTaken = Effect.gen(function*() {
+    const present = yield* Clock.currentTimeMillis
+    for (const { room, runId, status, uuid } of yield* World.liveTasks(world)) {
+      if (status === "interrupted" || room === "waiting" || core.knows(runId)) {
+        heldSince.delete(runId)
+        continue
+      }
+      const since = Math.max(heldSince.get(runId) ?? present, world.calmSince ?? present)
+      heldSince.set(runId, world.isRough || core.isFullSince(since) ? present : since)
+      if (present > since + World.dispatchTime + world.sweepInterval) {
+        yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
+      }
+    }
+  })
+
   const pass = Effect.fnUntraced(function*(millis: number, isEnough: () => Effect.Effect<boolean, StoreUnavailable>) {
     for (let passed = 0; passed < millis && recorder.violation === undefined; passed += step) {
       if (yield* isEnough()) return
       yield* TestClock.adjust(Duration.millis(step))
       yield* World.checkStore(world)
+      yield* checkTaken
     }
   })
 
@@ -98,11 +119,6 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   // A fault that began before the calm may still kill a node.
   yield* pass(step, never)
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
-  yield* pass(World.dispatchTime + world.sweepInterval, never)
-  for (const { room, runId, status, uuid } of yield* World.liveTasks(world)) {
-    if (status === "interrupted" || room === "waiting" || core.knows(runId)) continue
-    yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
-  }
   yield* pass(calmTime, () => Effect.map(World.liveTasks(world), (live) => live.length === 0))
   const [left] = yield* World.liveTasks(world)
   if (left !== undefined) yield* recorder.violated(`${left.uuid} never ends: it is ${left.status}`)

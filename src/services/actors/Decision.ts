@@ -132,9 +132,9 @@ export const decide = (
   if (head.status === "interrupted" && due.at > plus(now, watchTime(options.sweepInterval))) return release
   if (head.room === "waiting") return { _tag: "Queue", until: due.at }
   if (head.status === "interrupted" || actor?.dispatchedRun === head.runId) return { _tag: "Park", until: due.at }
-  // A pending run without an attempt is new, and so is a run that replaces one known here, or that has waited.
-  const isNew = options.isNew === true || (actor === undefined
+  // A run is new that replaces one known here, or that has waited; a pending one that has an acceptance deadline may have been sent elsewhere.
+  const isNew = options.isNew === true || (actor === undefined || head.status === "pending"
     ? isUnknown(head, options)
-    : head.status === "pending" || actor.head.runId !== head.runId || actor.head.room === "waiting")
+    : actor.head.runId !== head.runId || actor.head.room === "waiting")
   return { _tag: isNew ? "Dispatch" : "Recover", until: due.at }
 }

@@ -7,16 +7,7 @@ import { limits } from "../../../src/services/endpoints/Endpoint.ts"
 import * as EndpointsSql from "../../../src/services/endpoints/EndpointsSql.ts"
 import { userData } from "../../../src/services/endpoints/EndpointTables.ts"
 import * as Database from "../../kit/Database.ts"
-import {
-  claim,
-  claimNow,
-  deliveries,
-  ended,
-  endpoint,
-  isBlocked,
-  onSignal,
-  stored
-} from "../../kit/endpoints/StoredEndpoints.ts"
+import { claim, claimNow, deliveries, ended, endpoint, onSignal, stored } from "../../kit/endpoints/StoredEndpoints.ts"
 
 const success = { status: 204, error: null } as const
 
@@ -78,7 +69,7 @@ layer(Layer.provideMerge(EndpointsSql.layer, Database.layer))("the store of endp
           // As a reader of the endpoint does, whose URL was just removed.
           yield* run("SELECT FROM webhook_endpoints FOR NO KEY UPDATE")
           recording.signal.openUnsafe()
-          yield* isBlocked
+          yield* Database.isBlocked()
           yield* run("UPDATE webhook_endpoint_deliveries SET position = 1")
         }))
         yield* Fiber.join(recording.fiber)

@@ -7,7 +7,7 @@ import * as EndpointsSql from "../../../src/services/endpoints/EndpointsSql.ts"
 import { userData } from "../../../src/services/endpoints/EndpointTables.ts"
 import * as Upkeep from "../../../src/services/endpoints/EndpointUpkeep.ts"
 import * as Database from "../../kit/Database.ts"
-import { claimNow, deliveries, endpoint, isBlocked, onSignal, stored } from "../../kit/endpoints/StoredEndpoints.ts"
+import { claimNow, deliveries, endpoint, onSignal, stored } from "../../kit/endpoints/StoredEndpoints.ts"
 
 /** The same events, pending for another endpoint. */
 const copy = (to: string) =>
@@ -120,7 +120,7 @@ layer(Layer.provideMerge(EndpointsSql.layer, Database.layer))("the upkeep of end
         const dead = sql.withTransaction(Effect.gen(function*() {
           yield* sql.unsafe(Upkeep.resumePending.text, ["one", 0, 10, at, plus(at, "-7 days")])
           resuming.signal.openUnsafe()
-          yield* isBlocked
+          yield* Database.isBlocked()
           return yield* Effect.fail("rolled back" as const)
         }))
         assert.strictEqual(yield* Effect.flip(dead), "rolled back")
@@ -284,7 +284,7 @@ layer(Layer.provideMerge(EndpointsSql.layer, Database.layer))("the upkeep of end
         yield* sql.withTransaction(Effect.gen(function*() {
           yield* run("LOCK webhook_endpoint_deliveries IN ACCESS EXCLUSIVE MODE")
           upkeep.signal.openUnsafe()
-          yield* isBlocked
+          yield* Database.isBlocked()
           reads.signal.openUnsafe()
           assert.lengthOf(yield* Fiber.join(reads.fiber), 60)
         }))

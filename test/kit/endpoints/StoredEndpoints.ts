@@ -79,13 +79,3 @@ export const onSignal = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effe
   const signal = Latch.makeUnsafe()
   return { signal, fiber: yield* Effect.forkChild(Effect.andThen(signal.await, effect)) }
 })
-
-/** Completes when a statement of another session waits for a lock. */
-export const isBlocked = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  Effect.repeat(
-    Effect.delay(
-      sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
-      "20 millis"
-    ),
-    { while: (found) => found.length === 0 }
-  ))

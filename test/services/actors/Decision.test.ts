@@ -179,9 +179,11 @@ describe("an actor decides", () => {
   })
 
   cases("to recover, not to dispatch, a run that the core may know", (actor, head, _, { _tag }) => {
-    const mayBeKnown = actor === undefined
-      ? head.status === "pending" ? head.acceptanceDeadline !== null : !isResumed(head)
-      : head.status === "processing" && actor.head.runId === head.runId
+    const mayBeKnown = head.status === "pending"
+      ? head.acceptanceDeadline !== null
+      : actor === undefined
+      ? !isResumed(head)
+      : actor.head.runId === head.runId
     if (_tag === "Dispatch") assert.isFalse(mayBeKnown)
     if (_tag === "Recover") assert.isTrue(mayBeKnown)
   })
