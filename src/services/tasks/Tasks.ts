@@ -36,6 +36,12 @@ export interface Done {
   readonly isReplay: boolean
 }
 
+/** Reads a task that the caller owns. A malformed id fails with `TaskNotFound`. */
+type Read<A> = (
+  principal: Principal,
+  uuid: string
+) => Effect.Effect<A, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+
 export class Tasks extends Context.Service<
   Tasks,
   TaskEnds.TaskEnds & {
@@ -44,21 +50,11 @@ export class Tasks extends Context.Service<
       body: CreateTask,
       key?: RequestKey
     ) => Effect.Effect<Create.CreatedTask, CreateRefused | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
-    /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
-    readonly get: (
-      principal: Principal,
-      uuid: string
-    ) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+    readonly get: Read<Task>
     /** The same, without a turn that is large. */
-    readonly getOutline: (
-      principal: Principal,
-      uuid: string
-    ) => Effect.Effect<TaskOutline, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
-    /** The head of a task that the caller owns, without the turn. */
-    readonly getHead: (
-      principal: Principal,
-      uuid: string
-    ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+    readonly getOutline: Read<TaskOutline>
+    /** The same, without the turn. */
+    readonly getHead: Read<TaskHead>
     readonly submitToolResults: (
       caller: Caller,
       task: Omit<Task, "turn">,
