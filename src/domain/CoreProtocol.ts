@@ -9,7 +9,7 @@ import type { Found } from "./json/Shape.ts"
 import { Kind } from "./json/tables.ts"
 import * as Limits from "./Limits.ts"
 import * as Silence from "./Silence.ts"
-import { RunId, TaskEvent, TaskId } from "./Task.ts"
+import { RunId, TaskEvent, TaskId, type TaskStatus } from "./Task.ts"
 import { RunRequest } from "./TaskRequest.ts"
 import { PassedCall, ToolResult } from "./ToolCall.ts"
 
@@ -217,6 +217,15 @@ export interface CoreReport {
   readonly appends?: ReadonlyArray<{ readonly index: number; readonly text: string }>
   /** The index after the last append that the turn has. */
   readonly nextAppend?: number
+}
+
+/** The outcome of a report, as the core gets it. */
+export interface Reported {
+  readonly status: TaskStatus
+  /** False when nothing changed. */
+  readonly applied: boolean
+  /** After appends, the index of the one that is expected; null if it is not known. */
+  readonly next?: number | null
 }
 
 const appendsOf = (event: CoreEvent): Pick<CoreReport, "appends" | "nextAppend"> => {

@@ -82,6 +82,11 @@ export const usageTokens = 1_000_000_000_000
 /** Characters of the name of a model, by which usage is grouped; a longer name counts as none. */
 export const modelLength = 200
 
+/**
+ * Bytes of a small text; characters where its bytes are not known. A longer one counts in a budget of `services/limits/Memory`, has a statement
+ * of its own, and is kept as UTF-8.
+ */
+export const smallText = 64 * 1024
 /** Bytes of a JSON request body; a longer one is 413. */
 export const jsonBodyBytes = 16 * 1024 * 1024
 /** Bytes of an event of the core; a longer one is 413, and ends its task if it is the last one of a run. */

@@ -31,10 +31,8 @@ export type Fields = typeof Fields.Type
 const decode = Schema.decodeUnknownSync(Fields)
 const shape = shapeOf(Fields)
 
-export const read = (request: OpaqueJson): Effect.Effect<Fields> => {
-  const bytes = encode(request)
-  return Effect.map(RawJson.find(shape, bytes), (found) => decode(RawJson.decodable(found, bytes).value))
-}
+export const read = (request: OpaqueJson): Effect.Effect<Fields> =>
+  Effect.map(RawJson.read(shape, encode(request)), decode)
 
 const references = ["{\"repeats\":", "{\"continues\":"]
 const longest = Math.max(...references.map(({ length }) => length))

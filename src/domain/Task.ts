@@ -9,6 +9,7 @@ import { Timestamp } from "./Timestamp.ts"
 
 export const TaskId = Schema.String.check(Schema.isUUID()).pipe(Schema.brand("TaskId"))
 export type TaskId = typeof TaskId.Type
+export const isTaskId = Schema.is(TaskId)
 
 /**
  * One run of a task by the core. The first dispatch and each resume after tool results begin a new run. The id is the
@@ -16,6 +17,7 @@ export type TaskId = typeof TaskId.Type
  */
 export const RunId = Schema.String.check(Schema.isUUID()).pipe(Schema.brand("RunId"))
 export type RunId = typeof RunId.Type
+export const isRunId = Schema.is(RunId)
 
 export const TaskStatus = Schema.Literals(["pending", "processing", "interrupted", "completed", "failed", "canceled"])
 export type TaskStatus = typeof TaskStatus.Type
@@ -24,7 +26,7 @@ export type TaskStatus = typeof TaskStatus.Type
 const report = Schema.optional(Schema.NullOr(Schema.String))
 
 /** The author of the cancellation, in a short text of the caller; without it the user. */
-const actor = Schema.optional(Schema.String)
+const author = Schema.optional(Schema.String)
 
 /** Everything that can happen to a task after its creation. */
 export const TaskEvent = Schema.TaggedUnion({
@@ -54,9 +56,9 @@ export const TaskEvent = Schema.TaggedUnion({
     principal: Principal,
     userToken: Schema.String
   },
-  Canceled: { reason: Schema.NullOr(Schema.String), actor },
+  Canceled: { reason: Schema.NullOr(Schema.String), author },
   /** The client stopped a task that it may not cancel, or an operator or an internal service did. */
-  Withdrawn: { reason: Schema.String, actor }
+  Withdrawn: { reason: Schema.String, author }
 })
 export type TaskEvent = typeof TaskEvent.Type
 export type TaskEventTag = TaskEvent["_tag"]

@@ -27,19 +27,19 @@ export interface TaskChange {
   /** The reason of the stop request to the core; undefined when none is sent. */
   readonly stopReason: string | undefined
   /** The author of the change, unless it was the core: a short text of the caller. */
-  readonly actor: string | null
+  readonly author: string | null
 }
 
 /** The user is the one who cancels, unless the caller says otherwise. */
-const userActor = "user"
+const userAuthor = "user"
 
-const actorOf = (event: TaskEvent): string | null => {
+const authorOf = (event: TaskEvent): string | null => {
   switch (event._tag) {
     case "Canceled":
     case "Withdrawn":
-      return event.actor ?? userActor
+      return event.author ?? userAuthor
     case "ToolResultsSubmitted":
-      return userActor
+      return userAuthor
     case "AcceptanceExpired":
       return "acceptance_timeout"
     case "TimeLimitExceeded":
@@ -87,6 +87,6 @@ export const changeOf = (event: TaskEvent): TaskChange => {
       }
       : undefined,
     stopReason: stopReasonOf(event._tag),
-    actor: actorOf(event)
+    author: authorOf(event)
   }
 }

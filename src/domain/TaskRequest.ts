@@ -104,7 +104,7 @@ export const Message = Schema.Struct({
 
 export const PreviousTurn = Schema.Struct({ messages: RawJson.Objects }).annotate({ identifier: "PreviousTurn" })
 
-const decodeMessage = Schema.decodeUnknownEffect(Message, { errors: "all" })
+const decodeMessage = Schema.decodeUnknownEffect(Message)
 const decodePreviousTurn = Schema.decodeUnknownEffect(PreviousTurn)
 
 /** A message, or the messages of an earlier turn. */
@@ -121,11 +121,11 @@ const TurnsItem = Schema.Struct({
   messages: Schema.optionalKey(Schema.Union([RawJson.Objects, Schema.Unknown]))
 }).annotate({ identifier: "ConversationItem" }).pipe(
   Schema.decodeTo(Schema.declare((value): value is Messages => value !== undefined), {
-    decode: SchemaGetter.transformEffect((item): Effect.Effect<Messages, SchemaIssue.Issue> => {
+    decode: SchemaGetter.transformEffect((item, options): Effect.Effect<Messages, SchemaIssue.Issue> => {
       const isPreviousTurn = item.messages !== undefined && item.role === undefined
       const decoded: Effect.Effect<Messages, Schema.SchemaError> = isPreviousTurn
-        ? decodePreviousTurn(item)
-        : decodeMessage(item)
+        ? decodePreviousTurn(item, options)
+        : decodeMessage(item, options)
       return Effect.mapError(decoded, (error) => error.issue)
     }),
     encode: SchemaGetter.passthrough({ strict: false })
@@ -223,13 +223,13 @@ const relocate = (issue: SchemaIssue.Issue, placeOf: UnfoldedTool["placeOf"]): S
   }
 }
 
-const decodeClientTool = Schema.decodeUnknownEffect(Schema.toType(ClientTool), { errors: "all" })
+const decodeClientTool = Schema.decodeUnknownEffect(Schema.toType(ClientTool))
 
 const ClientToolsItem = AnyTool.annotate({ identifier: "ClientToolDefinition" }).pipe(
   Schema.decodeTo(Schema.toType(ClientTool), {
-    decode: SchemaGetter.transformEffect((item) => {
+    decode: SchemaGetter.transformEffect((item, options) => {
       const { placeOf, tool } = unfoldTool(item)
-      return Effect.mapError(decodeClientTool(keepOutputSchema(tool)), ({ issue }) => relocate(issue, placeOf))
+      return Effect.mapError(decodeClientTool(keepOutputSchema(tool), options), ({ issue }) => relocate(issue, placeOf))
     }),
     encode: SchemaGetter.passthrough({ strict: false })
   })

@@ -25,14 +25,9 @@ const callsShape = JsonShape.shapeOf(Schema.Array(PassedCall))
 
 /** The calls of stored JSON, read with pauses if it is long. */
 export const readCalls = (json: OpaqueJson | null): Effect.Effect<ReadonlyArray<PassedCall>> =>
-  Effect.suspend(() => {
-    if (json === null) return Effect.succeed([])
-    const bytes = encode(json)
-    return Effect.map(
-      RawJson.find(callsShape, bytes),
-      (found) => RawJson.decodable(found, bytes).value as ReadonlyArray<PassedCall>
-    )
-  })
+  json === null
+    ? Effect.succeed([])
+    : Effect.map(RawJson.read(callsShape, encode(json)), (calls) => calls as ReadonlyArray<PassedCall>)
 
 const namesShape = JsonShape.array(JsonShape.object({ name: JsonShape.small }))
 

@@ -22,8 +22,8 @@ export const Tokens = Schema.Struct({
 export interface Tokens extends Schema.Schema.Type<typeof Tokens> {}
 
 /** The core's report of a turn. Without usual numbers there are no tokens, and the turn is unmetered. */
-export const Reported = Schema.Struct({ model: Schema.NullOr(Schema.String), tokens: Schema.NullOr(Tokens) })
-export interface Reported extends Schema.Schema.Type<typeof Reported> {}
+export const TurnUsage = Schema.Struct({ model: Schema.NullOr(Schema.String), tokens: Schema.NullOr(Tokens) })
+export interface TurnUsage extends Schema.Schema.Type<typeof TurnUsage> {}
 
 const cached = object({ cached_tokens: small })
 const reasoning = object({ reasoning_tokens: small })
@@ -83,7 +83,7 @@ const tokensOf = (usage: Found | undefined, bytes: Uint8Array): Tokens | null =>
 }
 
 /** Reads a turn that was found by a shape that includes `shape`; null without a model and tokens. */
-export const read = (turn: Found | undefined, bytes: Uint8Array): Reported | null => {
+export const read = (turn: Found | undefined, bytes: Uint8Array): TurnUsage | null => {
   const metadata = turn?.kind === Kind.object ? turn.field("metadata") : undefined
   if (metadata?.kind !== Kind.object) return null
   const [model, tokens] = [modelIn(metadata.field("model"), bytes), tokensOf(metadata.field("usage"), bytes)]

@@ -4,7 +4,7 @@
  */
 import { Duration, Effect, Pull, Random, Schedule, Schema } from "effect"
 import * as Limits from "./Limits.ts"
-import { isTerminal, TaskId, TaskStatus } from "./Task.ts"
+import { isTaskId, isTerminal, TaskId, TaskStatus } from "./Task.ts"
 import { Timestamp } from "./Timestamp.ts"
 
 /** Whether a change to this status is delivered by webhook. */
@@ -22,7 +22,7 @@ export const deliveryId = ({ revision, taskId }: DeliveryKey): string => `${task
 /** Parses the public id of a delivery; undefined when the text is not one. */
 export const parseDeliveryId = (text: string): DeliveryKey | undefined => {
   const [, taskId, revision] = /^(.{36})-(\d{1,9})$/.exec(text) ?? []
-  return Schema.is(TaskId)(taskId) ? { taskId, revision: Number(revision) } : undefined
+  return isTaskId(taskId) ? { taskId, revision: Number(revision) } : undefined
 }
 
 /** The origin that a delivery goes to. Concurrency is limited per origin. */

@@ -40,8 +40,8 @@ import type { Turns } from "../services/tasks/Turns.ts"
 import type { Secrets } from "../services/tokens/Secrets.ts"
 import type { TokenRevocations } from "../services/tokens/TokenRevocations.ts"
 import type { TokenVerifier } from "../services/tokens/TokenVerifier.ts"
+import type { HmacSha256 } from "../services/webhooks/WebhookHeaders.ts"
 import type { WebhookSender, WebhookTargets } from "../services/webhooks/WebhookSender.ts"
-import type { HmacSha256 } from "../services/webhooks/WebhookSignatures.ts"
 import type { CommandFailed } from "./cli/Root.ts"
 
 /** The services that extensions have in the engine and in the test kit. */

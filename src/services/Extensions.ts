@@ -104,8 +104,8 @@ interface Statement {
   readonly values: ReadonlyArray<unknown>
 }
 
-/** Statements of extensions in the transaction of a revocation. `actor` is a short text of the caller, if it is known. */
-export type RevocationHook = (revocation: Revocation, actor: string | undefined) => ReadonlyArray<Statement>
+/** Statements of extensions in the transaction of a revocation. `author` is a short text of the caller, if it is known. */
+export type RevocationHook = (revocation: Revocation, author: string | undefined) => ReadonlyArray<Statement>
 
 export const RevocationHooks = Context.Reference<ReadonlyArray<RevocationHook>>(
   "async-task-service/services/RevocationHooks",

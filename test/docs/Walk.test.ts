@@ -12,6 +12,7 @@ describe("the walk of one task", () => {
     const seen = new Set<string>()
     const reachedFrom = new Set<string>()
     for (const step of steps()) {
+      assert.isNotEmpty(step, "a step whose files are not listed")
       for (const [index, file] of step.entries()) {
         const imported = importsOf(file)
         // A step begins at another edge of the service.

@@ -12,6 +12,6 @@ export const steps = (): ReadonlyArray<ReadonlyArray<string>> => {
   const page = fs.readFileSync(path.join(root, folder, "README.md"), "utf8")
   const walk = page.slice(page.indexOf(begin)).split("Layers are composed")[0] ?? ""
   return walk.split(/^\d+\. /m).slice(1).map((step) =>
-    [...step.matchAll(/^ +- \[[^\]]+\]\(([^)]+)\)/gm)].map(([, link = ""]) => path.join(folder, link))
+    [...step.matchAll(/^ *- \[[^\]]+\]\(([^)]+)\)/gm)].map(([, link = ""]) => path.join(folder, link))
   )
 }

@@ -252,7 +252,7 @@ export const contract = (it: StoreTests) => {
       const canceled = yield* store.cancelInterrupted(first.principal.sub, yield* now, "rpc:ana")
       assert.sameMembers(canceled.map(({ uuid }) => uuid), [first.uuid, second.uuid])
       const [event] = yield* store.eventsAfter(first.uuid, 1, 10)
-      assert.include(event, { type: "Canceled", actor: "rpc:ana" })
+      assert.include(event, { type: "Canceled", author: "rpc:ana" })
       assert.strictEqual(Option.getOrThrow(yield* store.get(stranger.uuid)).status, "interrupted")
       assert.strictEqual(Option.getOrThrow(yield* store.get(pending.uuid)).status, "pending")
     }))

@@ -489,7 +489,7 @@ const byFile: Readonly<Record<string, ReadonlyArray<Place>>> = {
     ["a delay of 45 s", `Schedule.duration("60 seconds")`, `Schedule.duration("45 seconds")`, kit("five attempts")],
     ["a delay may be shorter", "1.01 + share / 25", "0.9 + share / 25", kit("five attempts")]
   ],
-  "src/services/webhooks/WebhookSignatures.ts": [
+  "src/services/webhooks/WebhookHeaders.ts": [
     ["X-Signature covers more than the body", `[body], "hex")`, `[second, body], "hex")`, kit("signed over its bytes")]
   ],
   "src/runtime/webhooks/AddressGuard.ts": [

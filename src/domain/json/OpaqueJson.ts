@@ -1,5 +1,6 @@
 /** JSON that the gateway stores and returns without reading it: turns, and the state of the core. */
 import { Effect, Predicate, Result, Schema, SchemaGetter, SchemaIssue, SchemaTransformation } from "effect"
+import { smallText } from "../Limits.ts"
 import { read } from "./Reader.ts"
 import { type Writable, write } from "./Writer.ts"
 
@@ -7,10 +8,8 @@ import { type Writable, write } from "./Writer.ts"
 export const OpaqueJson = Schema.Union([Schema.String, Schema.Uint8Array]).pipe(Schema.brand("OpaqueJson"))
 export type OpaqueJson = typeof OpaqueJson.Type
 
-/** Characters, or bytes of UTF-8. Longer JSON is large. */
-const large = 65_536
-
-export const isLarge = ({ length }: { readonly length: number }): boolean => length > large
+/** Whether JSON is no small text. */
+export const isLarge = ({ length }: { readonly length: number }): boolean => length > smallText
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -85,7 +84,7 @@ export const join = (pieces: ReadonlyArray<string | Uint8Array>): OpaqueJson =>
   pieces.every(Predicate.isString) ? fromText(pieces.join("")) : OpaqueJson.make(concat(toBytes(pieces)))
 
 /** Room for the UTF-8 of every text that is not large. */
-const scratch = new Uint8Array(3 * large)
+const scratch = new Uint8Array(3 * smallText)
 
 /** The JavaScript value of JSON, whose type is not checked. Throws if it is not valid. Digits beyond 2^53 are not kept. */
 export const toValue = <A = Schema.Json>(json: OpaqueJson): A => {

@@ -149,10 +149,9 @@ export interface Excess {
   readonly unit: "items" | "pairs" | "bytes"
 }
 
-/** The offset in the document of the first of the bytes is `base`. `path` is the one of the value that is being read. */
+/** `path` is the one of the value that is being read. */
 interface Source {
   readonly bytes: Uint8Array
-  readonly base: number
   readonly path: Array<string | number>
   readonly excess: Array<Excess>
 }
@@ -165,11 +164,11 @@ const exceed = ({ excess, path }: Source, maximum: number, unit: Excess["unit"])
 
 const leafOf = (found: Found, source: Source): unknown => {
   const { count, end, kind, kinds, shape, start } = found
-  const { base, bytes } = source
+  const { bytes } = source
   if (kind === Kind.null) return null
-  if (shape.isRaw) return new RawJson(kind, bytes, start - base, end - base, count, kinds)
+  if (shape.isRaw) return new RawJson(kind, bytes, start, end, count, kinds)
   if (kind === Kind.object || kind === Kind.array) return placeholder(kind)
-  if (end - start <= maxTextBytes) return readPlain(bytes, start - base)
+  if (end - start <= maxTextBytes) return readPlain(bytes, start)
   exceed(source, maxTextBytes, "bytes")
   return ""
 }
@@ -216,15 +215,14 @@ const valueOf = (found: Found, source: Source): unknown => {
 
 /**
  * The value of what was found, for the decoder of the schema that the shape is of: raw leaves are `RawJson`, everything else is a JavaScript
- * value, and null always is. A list in `excess` stands for its field as an empty one. `base` is the offset of the first of the bytes in the document.
+ * value, and null always is. A list in `excess` stands for its field as an empty one.
  */
 export const decodable = (
   found: Found,
-  bytes: Uint8Array,
-  base = 0
+  bytes: Uint8Array
 ): { readonly value: unknown; readonly excess: ReadonlyArray<Excess> } => {
   const excess: Array<Excess> = []
-  return { value: valueOf(found, { bytes, base, path: [], excess }), excess }
+  return { value: valueOf(found, { bytes, path: [], excess }), excess }
 }
 
 const rootOf = ({ root }: Scanner): Found => {
@@ -239,6 +237,10 @@ const anyDepth = Infinity
 export const find = (shape: Shape, bytes: Uint8Array): Effect.Effect<Found> =>
   Effect.map(scanWithPauses(bytes, shape, anyDepth), rootOf)
 
-/** The value of a document that is known to be valid, and small enough to be scanned in one piece. */
+/** The value of a document that is known to be valid, found with pauses if it is long. */
+export const read = (shape: Shape, bytes: Uint8Array): Effect.Effect<unknown> =>
+  Effect.map(find(shape, bytes), (found) => decodable(found, bytes).value)
+
+/** The same of one that is small enough to be scanned in one piece. */
 export const readValid = (shape: Shape, bytes: Uint8Array): unknown =>
   decodable(rootOf(scan(bytes, shape, anyDepth)), bytes).value

@@ -45,7 +45,7 @@ export const makeFollowText = Effect.map(
         type: "Progressed",
         status,
         occurredAt: lastEventAt ?? deadline,
-        actor: null
+        author: null
       }
       let text = ""
       const changes = yield* live.read<Change | undefined>(head, { revision, end: 0 }, {

@@ -1,5 +1,5 @@
 /** Implements the authentication of `contract/Middleware`. */
-import { Clock, Context, Duration, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Duration, Effect, Function, Layer, Redacted } from "effect"
 import { Mac } from "effect/crypto"
 import type { HttpServerRequest } from "effect/http"
 import type { Caller } from "../../domain/Principal.ts"
@@ -98,9 +98,16 @@ export const bearerOf = ({ headers }: Pick<HttpServerRequest.HttpServerRequest, 
 
 const encoder = new TextEncoder()
 
+/** Each event of the core is compared with its tokens. */
+const bytesOf = Function.memoize((tokens: ReadonlyArray<Redacted.Redacted>) =>
+  tokens.map((token) => encoder.encode(Redacted.value(token)))
+)
+
 /** The place of a credential among the tokens, of which there may be several, so that they can be rotated; -1 if it is none. */
-export const indexIn = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): number =>
-  tokens.findIndex((token) => Mac.timingSafeEqual(encoder.encode(Redacted.value(token)), encoder.encode(credential)))
+export const indexIn = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): number => {
+  const given = encoder.encode(credential)
+  return bytesOf(tokens).findIndex((token) => Mac.timingSafeEqual(token, given))
+}
 
 /** True if a credential is one of the tokens. */
 export const isOneOf = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): boolean =>

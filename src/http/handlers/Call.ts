@@ -14,7 +14,7 @@ export interface Call<E, R> {
   /** An internal caller makes it on behalf of the user. */
   readonly isInternal: boolean
   /** The name of the internal caller; absent for a user. */
-  readonly actor?: string
+  readonly author?: string
   /** Reads the body, and the idempotency key if there is one. */
   readonly receive: <A>(
     kind: BodyKind<A>

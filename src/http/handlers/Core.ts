@@ -11,6 +11,7 @@ import { TurnReport } from "../../services/Extensions.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, PayloadTooLarge, RunConflict } from "../contract/Errors.ts"
+import { CoreAuthorization } from "../contract/Middleware.ts"
 import { CoreRpc } from "../contract/rpc/Rpc.ts"
 import * as Bodies from "./body/Bodies.ts"
 import { type BodyError, BodyReader } from "./body/BodyReader.ts"
@@ -57,66 +58,75 @@ const makeEndRefused = ({ report }: Tasks["Service"]) =>
     )
   })
 
-export const layer = Group.layer(Effect.gen(function*() {
-  const tasks = yield* Tasks
-  const { attempt } = yield* BodyReader
-  const endRefused = makeEndRefused(tasks)
-  const coreEvents = Bodies.coreEvents(yield* TurnReport)
+export const layer = Group.layer(
+  CoreAuthorization,
+  Effect.gen(function*() {
+    const tasks = yield* Tasks
+    const { attempt } = yield* BodyReader
+    const endRefused = makeEndRefused(tasks)
+    const coreEvents = Bodies.coreEvents(yield* TurnReport)
 
-  /** The outcome of an event of several: the body of the answer that it would have got alone, with the status of a refusal. */
-  const reportBatched = Effect.fnUntraced(
-    function*({ found, outcome }: Bodies.Batched) {
-      if (Result.isSuccess(outcome)) return yield* tasks.report(outcome.success)
-      yield* endRefused(found, outcome.failure, false)
-      const { code, errors, message } = outcome.failure
-      return { message, code, status: 422, errors }
-    },
-    Effect.catchTags({
-      StoreUnavailable: ({ message }) => Effect.succeed({ message, code: "service_unavailable", status: 503 }),
-      TaskNotFound: ({ message }) => Effect.succeed({ message, code: "task_not_found", status: 404 }),
-      RunSuperseded: ({ message }) => Effect.succeed({ message, code: "run_superseded", status: 409 })
-    })
-  )
+    /** The outcome of an event of several: the body of the answer that it would have got alone, with the status of a refusal. */
+    const reportBatched = Effect.fnUntraced(
+      function*({ found, outcome }: Bodies.Batched) {
+        if (Result.isSuccess(outcome)) return yield* tasks.report(outcome.success)
+        yield* endRefused(found, outcome.failure, false)
+        const { code, errors, message } = outcome.failure
+        return { message, code, status: 422, errors }
+      },
+      Effect.catchTags({
+        StoreUnavailable: ({ message }) => Effect.succeed({ message, code: "service_unavailable", status: 503 }),
+        TaskNotFound: ({ message }) => Effect.succeed({ message, code: "task_not_found", status: 404 }),
+        RunSuperseded: ({ message }) => Effect.succeed({ message, code: "run_superseded", status: 409 })
+      })
+    )
 
-  /** Events of one run in their order, beside those of others. */
-  const reportAll = Effect.fnUntraced(function*(events: ReadonlyArray<Bodies.Batched>) {
-    const results: Array<Effect.Success<ReturnType<typeof reportBatched>>> = []
-    const slow = new Map<string | number, Array<number>>()
-    for (const [index, { found, outcome }] of events.entries()) {
-      const run = Result.isSuccess(outcome) ? outcome.success.run_id : found.field("run_id")?.text ?? index
-      const before = slow.get(run)
-      const reported = before === undefined && Result.isSuccess(outcome) ? tasks.reportNow(outcome.success) : undefined
-      if (reported !== undefined) results[index] = reported
-      else if (before === undefined) slow.set(run, [index])
-      else before.push(index)
-      if ((index + 1) % Limits.eventsPerTurn === 0) yield* Effect.yieldNow
-    }
-    const reportOne = (index: number) =>
-      Effect.map(reportBatched(events[index]!), (result) => void (results[index] = result))
-    yield* Effect.forEach(slow.values(), (ofRun) => Effect.forEach(ofRun, reportOne, { discard: true }), {
-      concurrency: batchConcurrency,
-      discard: true
-    })
-    return { results }
-  })
-
-  const report = Effect.fnUntraced(
-    function*(request: HttpServerRequest.HttpServerRequest) {
-      const { found, outcome } = yield* attempt(coreEvents, request)
-      if (Result.isFailure(outcome)) {
-        yield* endRefused(found, outcome.failure, outcome.failure instanceof PayloadTooLarge)
-        return yield* Effect.fail(outcome.failure)
+    /** Events of one run in their order, beside those of others. */
+    const reportAll = Effect.fnUntraced(function*(events: ReadonlyArray<Bodies.Batched>) {
+      const results: Array<Effect.Success<ReturnType<typeof reportBatched>>> = []
+      const slow = new Map<string | number, Array<number>>()
+      for (const [index, { found, outcome }] of events.entries()) {
+        const run = Result.isSuccess(outcome) ? outcome.success.run_id : found.field("run_id")?.text ?? index
+        const before = slow.get(run)
+        const reported = before === undefined && Result.isSuccess(outcome)
+          ? tasks.reportNow(outcome.success)
+          : undefined
+        if (reported !== undefined) results[index] = reported
+        else if (before === undefined) slow.set(run, [index])
+        else before.push(index)
+        if ((index + 1) % Limits.eventsPerTurn === 0) yield* Effect.yieldNow
       }
-      const given = outcome.success
-      if ("isTooLarge" in given) return yield* tooManyBytes
-      return HttpServerResponse.jsonUnsafe(
-        yield* "events" in given ? reportAll(given.events) : tasks.report(given.event)
-      )
-    },
-    refused
-  )
-  return HttpApiBuilder.group(Api, "core", (handlers) => handlers.handleRaw("report", ({ request }) => report(request)))
-}))
+      const reportOne = (index: number) =>
+        Effect.map(reportBatched(events[index]!), (result) => void (results[index] = result))
+      yield* Effect.forEach(slow.values(), (ofRun) => Effect.forEach(ofRun, reportOne, { discard: true }), {
+        concurrency: batchConcurrency,
+        discard: true
+      })
+      return { results }
+    })
+
+    const report = Effect.fnUntraced(
+      function*(request: HttpServerRequest.HttpServerRequest) {
+        const { found, outcome } = yield* attempt(coreEvents, request)
+        if (Result.isFailure(outcome)) {
+          yield* endRefused(found, outcome.failure, outcome.failure instanceof PayloadTooLarge)
+          return yield* Effect.fail(outcome.failure)
+        }
+        const given = outcome.success
+        if ("isTooLarge" in given) return yield* tooManyBytes
+        return HttpServerResponse.jsonUnsafe(
+          yield* "events" in given ? reportAll(given.events) : tasks.report(given.event)
+        )
+      },
+      refused
+    )
+    return HttpApiBuilder.group(
+      Api,
+      "core",
+      (handlers) => handlers.handleRaw("report", ({ request }) => report(request))
+    )
+  })
+)
 
 export const layerRpc = CoreRpc.toLayer(
   Effect.gen(function*() {

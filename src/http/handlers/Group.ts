@@ -3,25 +3,17 @@
  * each request, and the services of the node would be the largest part of a poll's memory.
  */
 import { Context, Effect, Layer, Scope } from "effect"
-import {
-  Authorization,
-  CoreAuthorization,
-  InternalAuthorization,
-  MetricsAuthorization
-} from "../contract/Middleware.ts"
 
-type Access = Authorization | CoreAuthorization | InternalAuthorization | MetricsAuthorization
-type Needed = Scope.Scope | Access
-
-/** `group` takes the services of the handlers; its layer is built with those of the middleware only. */
-export const layer = <A, E, R>(
-  group: Effect.Effect<Layer.Layer<A, never, Access>, E, R>
+/** `group` takes the services of the handlers; its layer is built with the middleware of its endpoints only. */
+export const layer = <I, S, A, E, R>(
+  middleware: Context.Key<I, S>,
+  group: Effect.Effect<Layer.Layer<A, never, I>, E, R>
 ) =>
   Layer.effectContext(Effect.flatMap(group, (built) =>
     Effect.updateContext(
       Layer.build(built),
-      (context: Context.Context<Needed>): Context.Context<Needed> =>
-        Context.pick(Scope.Scope, Authorization, CoreAuthorization, InternalAuthorization, MetricsAuthorization)(
-          context
+      (context: Context.Context<Scope.Scope | I>) =>
+        Context.make(Scope.Scope, Context.get(context, Scope.Scope)).pipe(
+          Context.add(middleware, Context.get(context, middleware))
         )
     )))

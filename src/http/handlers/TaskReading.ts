@@ -110,6 +110,8 @@ const makeComplete = Effect.gen(function*() {
     outline.turn === null && outline.turnBytes > 0 ? readLarge(client, outline) : Effect.succeed(outline)
 })
 
+const plainQuery: TaskQuery = { wait: Duration.zero, included: new Set(), links: [] }
+
 export const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const queue = yield* RunQueue
@@ -131,7 +133,7 @@ export const make = Effect.gen(function*() {
       const ifNoneMatch = request.headers["if-none-match"]
       const isPlain = Object.keys(query).length === 0 && ifNoneMatch === undefined
       const head = isPlain ? undefined : yield* tasks.getHead(principal, uuid)
-      const wanted = yield* Effect.fromResult(decodeTaskQuery(query, links))
+      const wanted = isPlain ? plainQuery : yield* Effect.fromResult(decodeTaskQuery(query, links))
       const { included, wait } = wanted
       const includesWaitingOn = included.has("waiting_on")
       const isKnown = (task: TaskHead, position?: number) =>

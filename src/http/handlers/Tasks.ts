@@ -13,7 +13,7 @@ import { TaskRequests } from "../../services/tasks/TaskRequests.ts"
 import * as Services from "../../services/tasks/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { Conflict } from "../contract/Errors.ts"
-import { CurrentCaller } from "../contract/Middleware.ts"
+import { Authorization, CurrentCaller } from "../contract/Middleware.ts"
 import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
 import type { TaskPageView } from "../contract/TaskSchemas.ts"
 import * as Bodies from "./body/Bodies.ts"
@@ -104,23 +104,23 @@ const makeOperations = Effect.gen(function*() {
       const { isReplay } = yield* tasks.submitToolResults(by, task, body, key)
       return { isReplay, view: { uuid: task.uuid, status: "processing" as const } }
     }),
-    cancel: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: TaskCall<E, R>) {
+    cancel: Effect.fnUntraced(function*<E, R>({ author, principal, receive, uuid }: TaskCall<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
       const { body, key } = yield* receive(Bodies.cancel)
-      const { isReplay } = yield* tasks.cancel(task, body.reason, key, actor)
+      const { isReplay } = yield* tasks.cancel(task, body.reason, key, author)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
-    stop: Effect.fnUntraced(function*<E, R>({ actor, principal, receive, uuid }: TaskCall<E, R>) {
+    stop: Effect.fnUntraced(function*<E, R>({ author, principal, receive, uuid }: TaskCall<E, R>) {
       const task = yield* tasks.getHead(yield* principal, uuid)
       const { body, key } = yield* receive(Bodies.cancel)
-      const { isReplay } = yield* tasks.stop(task, body.reason, key, actor)
+      const { isReplay } = yield* tasks.stop(task, body.reason, key, author)
       return { isReplay, view: { uuid: task.uuid, status: "canceled" as const } }
     }),
     delete: Effect.fnUntraced(function*<R>({ principal, uuid }: Pick<TaskCall<unknown, R>, "principal" | "uuid">) {
       yield* tasks.delete(yield* tasks.getHead(yield* principal, uuid))
     }),
-    cancelInterrupted: Effect.fnUntraced(function*(principal: Principal, actor?: string) {
-      const uuids = yield* tasks.cancelInterrupted(principal, actor)
+    cancelInterrupted: Effect.fnUntraced(function*(principal: Principal, author?: string) {
+      const uuids = yield* tasks.cancelInterrupted(principal, author)
       return { canceled: uuids.length, uuids }
     })
   }
@@ -166,26 +166,29 @@ const makeRest = Effect.gen(function*() {
 })
 
 /** Bodies are read by `BodyReader`, which bounds them, and large results are spliced as text: hence the raw handlers. */
-export const layer = Group.layer(Effect.gen(function*() {
-  const tasks = yield* makeRest
-  const read = yield* TaskReading.make
-  const readEvents = yield* TaskEvents.make
-  const deliveries = yield* Deliveries.make
-  return HttpApiBuilder.group(Api, "tasks", (handlers) =>
-    handlers
-      .handleRaw("create", tasks.create)
-      .handleRaw("rerun", tasks.rerun)
-      .handleRaw("list", () => tasks.list)
-      .handleRaw("get", ({ params, request }) => read(params.uuid, request))
-      .handle("delete", tasks.delete)
-      .handleRaw("events", ({ params, request }) => readEvents(params.uuid, request))
-      .handle("deliveries", ({ params }) => deliveries.list(params.uuid))
-      .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
-      .handleRaw("submitToolResults", tasks.submitToolResults)
-      .handleRaw("cancel", tasks.cancel)
-      .handleRaw("stop", tasks.stop)
-      .handle("cancelInterrupted", tasks.cancelInterrupted))
-}))
+export const layer = Group.layer(
+  Authorization,
+  Effect.gen(function*() {
+    const tasks = yield* makeRest
+    const read = yield* TaskReading.make
+    const readEvents = yield* TaskEvents.make
+    const deliveries = yield* Deliveries.make
+    return HttpApiBuilder.group(Api, "tasks", (handlers) =>
+      handlers
+        .handleRaw("create", tasks.create)
+        .handleRaw("rerun", tasks.rerun)
+        .handleRaw("list", () => tasks.list)
+        .handleRaw("get", ({ params, request }) => read(params.uuid, request))
+        .handle("delete", tasks.delete)
+        .handleRaw("events", ({ params, request }) => readEvents(params.uuid, request))
+        .handle("deliveries", ({ params }) => deliveries.list(params.uuid))
+        .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
+        .handleRaw("submitToolResults", tasks.submitToolResults)
+        .handleRaw("cancel", tasks.cancel)
+        .handleRaw("stop", tasks.stop)
+        .handle("cancelInterrupted", tasks.cancelInterrupted))
+  })
+)
 
 const layerList = TasksRpc.toLayerHandler(
   "Tasks.list",
@@ -232,7 +235,7 @@ const layerChanges = TaskChanges.toLayer(
       "Tasks.delete": (payload) => answer(operations.delete(one("", payload))),
       "Tasks.cancelInterrupted": ({ sub }, { headers }) =>
         RpcRequests.principal(sub).pipe(
-          Effect.flatMap((user) => operations.cancelInterrupted(user, RpcRequests.actorOf(headers))),
+          Effect.flatMap((user) => operations.cancelInterrupted(user, RpcRequests.authorOf(headers))),
           answer
         )
     })

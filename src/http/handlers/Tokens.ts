@@ -16,7 +16,7 @@ import type { RevokeBody, TokenBody } from "../contract/TokenSchemas.ts"
 import * as Bodies from "./body/Bodies.ts"
 import { BodyReader } from "./body/BodyReader.ts"
 import { refusing, storeErrors } from "./ErrorResponses.ts"
-import { actorOf, answer, decode, tokensUnknown } from "./rpc/RpcRequests.ts"
+import { answer, authorOf, decode, tokensUnknown } from "./rpc/RpcRequests.ts"
 
 const momentOf = (given: string | number | null | undefined): Timestamp | null =>
   Predicate.isNullish(given)
@@ -89,7 +89,7 @@ export const layerRpc = TokensRpc.toLayer(
       "Tokens.revoke": ({ revocation }, { headers }) =>
         decode(Bodies.revokeTokens, revocation).pipe(
           Effect.flatMap((body) => revocationOf(verifier, body)),
-          Effect.flatMap((read) => tasks.revoke(read, actorOf(headers))),
+          Effect.flatMap((read) => tasks.revoke(read, authorOf(headers))),
           answer
         ),
       "Tokens.isRevoked": ({ token }) =>

@@ -16,7 +16,7 @@ import { Tasks } from "../../services/tasks/Tasks.ts"
 import * as Models from "../facades/Models.ts"
 import { FacadeSettings } from "../facades/Settings.ts"
 import { decodeBytes, kind } from "../handlers/body/JsonBody.ts"
-import { fingerprintOf } from "../handlers/Fingerprint.ts"
+import { fingerprintOf } from "../handlers/IdempotencyKey.ts"
 import { outputSchema, resultOf } from "./Answers.ts"
 import type { ToolFailure } from "./Errors.ts"
 

@@ -1,7 +1,7 @@
 /** Ids of the OpenAI API that name a leg of a task, so that nothing is stored to find it. */
 import { Option, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
-import { TaskId } from "../../domain/Task.ts"
+import { isTaskId, type TaskId } from "../../domain/Task.ts"
 
 export interface LegId {
   readonly uuid: TaskId
@@ -23,7 +23,7 @@ const pattern =
 export const parse = (id: string): LegId | undefined => {
   const [, , ...parts] = pattern.exec(id) ?? []
   const uuid = parts.slice(0, 5).join("-")
-  return Schema.is(TaskId)(uuid) ? { uuid, leg: Number(parts[5]) } : undefined
+  return isTaskId(uuid) ? { uuid, leg: Number(parts[5]) } : undefined
 }
 
 /** An uploaded file. Its id contains these fields. */

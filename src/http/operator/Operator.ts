@@ -1,10 +1,10 @@
 /** Handlers of the group `operator`. Every change has a line in the audit, and in the log. */
-import { Duration, Effect, identity, Option, Schema } from "effect"
+import { Duration, Effect, identity, Option } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { encode, join } from "../../domain/json/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { TaskId } from "../../domain/Task.ts"
+import { isTaskId, type TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { format, now, plus } from "../../domain/Timestamp.ts"
 import { isQueued } from "../../domain/WaitingOn.ts"
@@ -58,7 +58,7 @@ const viewRedelivered = ({ enqueued, left, matched, needsSecret }: Redelivered) 
 })
 
 const find = <A>(uuid: string, read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
-  Schema.is(TaskId)(uuid)
+  isTaskId(uuid)
     ? Effect.flatMap(read(uuid), Option.match({ onNone: () => new TaskNotFound({}), onSome: Effect.succeed }))
     : Effect.fail(new TaskNotFound({}))
 

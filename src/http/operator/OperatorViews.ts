@@ -76,7 +76,7 @@ export const taskDetail = (
     events: events.map((event) => ({
       ...TaskEvents.describe(head.uuid, event),
       type: event.type,
-      actor: event.actor
+      actor: event.author
     })),
     deliveries: deliveries.map(delivery)
   }

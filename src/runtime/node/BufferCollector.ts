@@ -5,7 +5,7 @@
 import { Layer } from "effect"
 import * as v8 from "node:v8"
 import * as vm from "node:vm"
-import { PassedBytes } from "../../services/limits/PassedBytes.ts"
+import { PassedBytes } from "../../services/limits/Memory.ts"
 
 const bytesPerCollection = 16 * 1024 * 1024
 

@@ -5,7 +5,7 @@
 import { Layer } from "effect"
 import { Aead, SecureRandom } from "effect/crypto"
 import { createCipheriv, createDecipheriv, createHmac, randomFillSync } from "node:crypto"
-import { HmacSha256 } from "../../services/webhooks/WebhookSignatures.ts"
+import { HmacSha256 } from "../../services/webhooks/WebhookHeaders.ts"
 
 const algorithm = "aes-256-gcm"
 const authTagLength = 16

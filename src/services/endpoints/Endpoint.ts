@@ -2,7 +2,7 @@
 import { Duration, Schedule, Schema } from "effect"
 import { fromValue, type OpaqueJson, toText } from "../../domain/json/OpaqueJson.ts"
 import * as Metadata from "../../domain/Metadata.ts"
-import { TaskId, TaskStatus, type TaskSummary } from "../../domain/Task.ts"
+import { isTaskId, TaskId, TaskStatus, type TaskSummary } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format as formatMoment, Timestamp } from "../../domain/Timestamp.ts"
 import { type Delays, DeliveryAttempt, deliveryId, type DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
@@ -114,7 +114,7 @@ export const eventId = (key: DeliveryKey): string => `evt_${deliveryId(key)}`
 
 export const parseEventId = (text: string): DeliveryKey | undefined => {
   const [, taskId, revision] = /^evt_(.{36})-(\d{1,9})$/.exec(text) ?? []
-  return Schema.is(TaskId)(taskId) ? { taskId, revision: Number(revision) } : undefined
+  return isTaskId(taskId) ? { taskId, revision: Number(revision) } : undefined
 }
 
 /** A row of an endpoint's log. */

@@ -5,12 +5,13 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Duration, Schema } from "effect"
 import { OpaqueJson } from "../../domain/json/OpaqueJson.ts"
+import * as Limits from "../../domain/Limits.ts"
 import { TaskId, TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { array, micros, moment, query } from "../store/sql/Queries.ts"
 import * as WebhookClaim from "../store/webhooks/WebhookClaim.ts"
 import * as WebhookStatements from "../store/webhooks/WebhookStatements.ts"
-import { type AttemptOutcome, type ClaimRequest, largeBody, provenShare } from "../store/webhooks/WebhookStore.ts"
+import { type AttemptOutcome, type ClaimRequest, provenShare } from "../store/webhooks/WebhookStore.ts"
 import { DisabledReason, Format, giveUpAfter, limits, SealedSecrets } from "./Endpoint.ts"
 import type { EndpointDelivery } from "./EndpointsStore.ts"
 
@@ -118,7 +119,7 @@ export const claim = query(
   } AS "oldSecretUntil", w.url, w.origin, c.proven AS "isProven", c.attempts AS attempt,
       c.attempts_before AS "attemptsBefore", c.attempts >= c.attempts_allowed AS "isLast",
       ${micros("c.was_due_at")} AS "dueAt", c.is_after_lost AS "isAfterLost",
-      CASE WHEN b.bytes <= ${largeBody} THEN b.body END AS body, coalesce(b.bytes, 0) AS bytes
+      CASE WHEN b.bytes <= ${Limits.smallText} THEN b.body END AS body, coalesce(b.bytes, 0) AS bytes
     FROM claimed c JOIN endpoint w ON w.id = c.endpoint_id LEFT JOIN webhook_endpoint_bodies b ON ${bodyOf("c")}
   )
   SELECT CASE WHEN row_number() OVER () = 1 THEN head.oldest END AS oldest, head."hasMore", shown.* FROM (

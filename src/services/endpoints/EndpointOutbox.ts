@@ -22,8 +22,8 @@ import * as Worker from "../timing/Worker.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import type { Outbox } from "../webhooks/WebhookAttempts.ts"
 import { dispatch } from "../webhooks/WebhookDispatcher.ts"
+import { HmacSha256 } from "../webhooks/WebhookHeaders.ts"
 import { WebhookSender } from "../webhooks/WebhookSender.ts"
-import { HmacSha256 } from "../webhooks/WebhookSignatures.ts"
 import {
   delays,
   DisabledReason,

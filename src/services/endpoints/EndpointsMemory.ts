@@ -1,11 +1,12 @@
 /** The store of webhook endpoints in memory: for the test kit and tests under TestClock. */
 import { Duration, Effect, Layer, Option } from "effect"
 import { fromText } from "../../domain/json/OpaqueJson.ts"
+import * as Limits from "../../domain/Limits.ts"
 import type { TaskStatus } from "../../domain/Task.ts"
 import { plus, Timestamp } from "../../domain/Timestamp.ts"
 import { type DeliveryKey, originOf } from "../../domain/Webhook.ts"
 import { MemoryTables, type TaskRow } from "../store/MemoryTables.ts"
-import { type AttemptOutcome, type ClaimRequest, largeBody } from "../store/webhooks/WebhookStore.ts"
+import type { AttemptOutcome, ClaimRequest } from "../store/webhooks/WebhookStore.ts"
 import {
   attempts,
   bodyOf,
@@ -179,7 +180,7 @@ const makeRows = () => {
         isLast: row.attempts >= row.allowed,
         dueAt: dueAt ?? at,
         isAfterLost,
-        body: row.body.length > largeBody ? null : fromText(row.body),
+        body: row.body.length > Limits.smallText ? null : fromText(row.body),
         bytes: row.body.length
       }
     })

@@ -1,7 +1,7 @@
 /**
  * The large texts that a node may hold, in bytes: two budgets, of users and of the core, each the sum of its shares. A request takes a
- * share once, for the most that it needs, and several shares only in the order of this list, so that no two wait for each other. Texts
- * of at most 64 KiB are not counted: the bounds of connections, statements and attempts bound them. Nor are the requests of runs that
+ * share once, for the most that it needs, and several shares only in the order of this list, so that no two wait for each other. Small
+ * texts (`Limits.smallText`) are not counted: the bounds of connections, statements and attempts bound them. Nor are the requests of runs that
  * wait for their dispatch, of at most 1 MiB each (`actors/Dispatch`), which only the limit of active tasks bounds.
  */
 import { Context, Effect, Layer, Record, Struct } from "effect"
@@ -45,6 +45,12 @@ export const Sizes = Context.Reference<Readonly<Record<Use, Size>>>("async-task-
 export const LiveBytes = Context.Reference<number>("async-task-service/services/limits/Memory/LiveBytes", {
   defaultValue: () => 64 * 1024 * 1024
 })
+
+/** Told of bytes that passed through this node. The runtime collects the driver's buffers, which pile up outside of V8's heap, in time. */
+export const PassedBytes = Context.Reference<(count: number) => void>(
+  "async-task-service/services/limits/Memory/PassedBytes",
+  { defaultValue: () => () => {} }
+)
 
 /** Shows a share in the metrics. */
 export const observe = Effect.fnUntraced(function*(

@@ -1,5 +1,6 @@
 /** The live texts of other nodes. A single process has none. */
 import { Context, Effect, type Scope } from "effect"
+import type { Reported } from "../../domain/CoreProtocol.ts"
 import type { RunId, TaskId, TaskStatus } from "../../domain/Task.ts"
 import type { Part } from "./LiveText.ts"
 
@@ -15,7 +16,7 @@ export interface Handed {
 
 /** The outcome at the owner. */
 export type Taken =
-  | { readonly _tag: "Taken"; readonly status: TaskStatus; readonly applied: boolean; readonly next: number | null }
+  | { readonly _tag: "Taken" } & Required<Reported>
   | { readonly _tag: "Superseded"; readonly status: TaskStatus }
   | { readonly _tag: "NotFound" }
 

@@ -3,12 +3,13 @@
  * again with the next one. Only tasks with appends or readers have a text here.
  */
 import { Clock, Context, Duration, Effect, Layer, Option, RcMap, type Scope } from "effect"
+import type { Reported } from "../../domain/CoreProtocol.ts"
 import { encode, type OpaqueJson } from "../../domain/json/OpaqueJson.ts"
 import * as RawJson from "../../domain/json/RawJson.ts"
 import { type Found, object } from "../../domain/json/Shape.ts"
 import { textOfToken } from "../../domain/json/tables.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../domain/Task.ts"
+import { isTerminal, type RunId, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { monotonicMillisOf } from "../../domain/Timestamp.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
@@ -45,15 +46,11 @@ const partOf = (turn: OpaqueJson): Effect.Effect<Part> => {
 /** Milliseconds since 1970 at which a task was created, as its id (UUID version 7) says. */
 const createdAt = (uuid: TaskId) => Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)
 
-interface Reported {
-  readonly status: TaskStatus
-  readonly applied: boolean
-  /** The index of the append that is expected; null if it is not known. */
-  readonly next: number | null
-}
+/** The outcome of appends: the index that is expected then is given, null if it is not known. */
+type Appended = Required<Reported>
 
 /** Another node has the task, and knows that the run is not its current one. */
-type Outcome = Reported | Exclude<Taken, { readonly _tag: "Taken" }>
+type Outcome = Appended | Exclude<Taken, { readonly _tag: "Taken" }>
 
 type Appends = NonNullable<Handed["appends"]>
 
@@ -61,7 +58,7 @@ export class LiveTexts extends Context.Service<LiveTexts, {
   /** Whether a turn of this task has to be reported to `turn`. */
   readonly has: (uuid: TaskId) => boolean
   /** Adds text to that of a run which this node has, and knows to be the current one; undefined if it does not. */
-  readonly appendNow: (uuid: TaskId, runId: RunId, appends: Appends) => Reported | undefined
+  readonly appendNow: (uuid: TaskId, runId: RunId, appends: Appends) => Appended | undefined
   /** Adds text. `sign` records a sign of life of the run, and fails when the run is not the current one. */
   readonly append: <E>(
     run: { readonly uuid: TaskId; readonly runId: RunId; readonly eventId: string },
@@ -203,7 +200,7 @@ const make = Effect.gen(function*() {
     return { applied, next }
   }
 
-  const appendNow = (uuid: TaskId, runId: RunId, appends: Appends): Reported | undefined => {
+  const appendNow = (uuid: TaskId, runId: RunId, appends: Appends): Appended | undefined => {
     const text = entries.get(uuid)
     const at = monotonicMillisOf(clock)
     if (text?.runId !== runId || at >= text.validUntil || !ownership.isMine(uuid)) return undefined
@@ -216,7 +213,7 @@ const make = Effect.gen(function*() {
     { runId, uuid }: Pick<Handed, "uuid" | "runId">,
     appends: Appends,
     sign: Effect.Effect<TaskHead, E>
-  ): Effect.fn.Return<Reported, E | StoreUnavailable> {
+  ): Effect.fn.Return<Appended, E | StoreUnavailable> {
     const reported = appendNow(uuid, runId, appends)
     if (reported !== undefined) return reported
     const head = yield* sign
@@ -354,7 +351,7 @@ const make = Effect.gen(function*() {
       }),
 
     take: Effect.fnUntraced(function*({ appends, runId, turn, uuid }, sign) {
-      let taken: Reported = { status: "processing", applied: true, next: null }
+      let taken: Appended = { status: "processing", applied: true, next: null }
       if (turn !== undefined) {
         const next = takeTurn({ uuid, runId, revision: turn.revision }, turn, turn.next ?? undefined)
         taken = { ...taken, next }

@@ -55,8 +55,8 @@ const Line = Schema.Struct({
 })
 export type Line = typeof Line.Type
 
-/** The actor, and its way: `api`, `console` or `cli`. */
-export interface Actor {
+/** The author, and its way: `api`, `console` or `cli`. */
+export interface Author {
   readonly name: string
   readonly via: string
 }
@@ -138,10 +138,10 @@ const searchOf = ({ sub, task }: Pick<AuditSearch, "sub" | "task">) => {
 
 export class Audit extends Context.Service<Audit, {
   /** Stores a line about something that is done. */
-  readonly note: (actor: Actor, line: NewLine) => Effect.Effect<void, StoreUnavailable>
+  readonly note: (author: Author, line: NewLine) => Effect.Effect<void, StoreUnavailable>
   /** Makes a change with a line of its own. Without the line there is no change. */
   readonly record: <A, E, R>(
-    actor: Actor,
+    author: Author,
     line: NewLine,
     change: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | StoreUnavailable, R>
@@ -180,7 +180,7 @@ const make = Effect.gen(function*() {
     return `hmac:${Base64Url.encode(tag)}`
   })
 
-  const insert = ({ name, via }: Actor, line: NewLine, outcome: typeof outcomes[number]) =>
+  const insert = ({ name, via }: Author, line: NewLine, outcome: typeof outcomes[number]) =>
     Effect.map(
       rows(add, [
         name,
@@ -204,16 +204,16 @@ const make = Effect.gen(function*() {
   }
 
   return Audit.of({
-    note: (actor, line) => Effect.asVoid(insert(actor, line, "done")),
-    record: Effect.fnUntraced(function*(actor, line, change) {
-      const id = yield* insert(actor, line, "started")
+    note: (author, line) => Effect.asVoid(insert(author, line, "done")),
+    record: Effect.fnUntraced(function*(author, line, change) {
+      const id = yield* insert(author, line, "started")
       return yield* Effect.onExit(change, (exit) => {
         const outcome = outcomeOf(exit)
         const log = outcome === "unknown"
           ? Effect.annotateLogs(
             Effect.logWarning("a change by an operator did not end as it should, and may have been made"),
             {
-              name: actor.name,
+              name: author.name,
               ...line
             }
           )

@@ -44,8 +44,8 @@ const renewal = Duration.seconds(3)
 /** Unlike a rerun by the user, the new task leaves one slot free, and waits behind tasks of users. */
 const rerunFields = { sparedSlots: 1, priority: 3 }
 
-/** The actor of a cancel, as events of tasks have it. */
-const actorOf = ({ id, operator }: Pick<LeasedBulk, "id" | "operator">) => `operator:${operator} bulk:${id}`
+/** The author of a cancel, as events of tasks have it. */
+const authorOf = ({ id, operator }: Pick<LeasedBulk, "id" | "operator">) => `operator:${operator} bulk:${id}`
 
 /** No `Idempotency-Key` of a client has a space. */
 const keyOf = (id: string, uuid: string) => `operators bulk:${id}:${uuid}`
@@ -75,13 +75,13 @@ const makeItems = Effect.gen(function*() {
   /** Whether this action ended a task. */
   const hasEnded = Effect.fnUntraced(function*(bulk: LeasedBulk, { revision, uuid }: TaskHead) {
     const [last] = yield* reads.eventsAfter(uuid, revision - 1, 1)
-    return last?.actor === actorOf(bulk)
+    return last?.author === authorOf(bulk)
   })
 
   const cancel: Item = Effect.fnUntraced(function*(bulk, id) {
     const task = yield* headOf(id)
     if (task === undefined) return skipped
-    return yield* tasks.withdraw(task, bulk.reason, actorOf(bulk)).pipe(
+    return yield* tasks.withdraw(task, bulk.reason, authorOf(bulk)).pipe(
       Effect.as(done("")),
       Effect.catchTags({
         TaskNotFound: () => Effect.succeed(skipped),
@@ -254,7 +254,7 @@ const make = Effect.gen(function*() {
     const [task] = yield* reads.heads([TaskId.make(id)])
     if (task === undefined) return done("")
     yield* bulks.addFiles(bulk.id, yield* erasure.filesOf(task))
-    yield* erasure.eraseTask(task, actorOf(bulk))
+    yield* erasure.eraseTask(task, authorOf(bulk))
     return done("")
   })
 

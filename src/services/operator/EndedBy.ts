@@ -1,4 +1,4 @@
-/** The cause of a task's end, as the actor of its last event says (`TaskChange`). */
+/** The cause of a task's end, as the author of its last event says (`TaskChange`). */
 import { Effect, Option } from "effect"
 import { isTerminal } from "../../domain/Task.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"
@@ -16,16 +16,16 @@ export interface EndedBy {
 }
 
 /** Null while the task has not ended. */
-export const of = (event: Pick<RecordedEvent, "status" | "actor" | "occurredAt"> | undefined): EndedBy | null => {
+export const of = (event: Pick<RecordedEvent, "status" | "author" | "occurredAt"> | undefined): EndedBy | null => {
   if (event === undefined || !isTerminal(event.status)) return null
   const [, by = "core", name = null, bulkId = null] =
-    /^([a-z_]+)(?::(.*?)(?: bulk:([0-9a-f-]{36}))?)?$/s.exec(event.actor ?? "core") ?? []
+    /^([a-z_]+)(?::(.*?)(?: bulk:([0-9a-f-]{36}))?)?$/s.exec(event.author ?? "core") ?? []
   return { by, name, bulkId, at: event.occurredAt }
 }
 
 const last = query(
   RecordedEvent,
-  `SELECT revision, type, status, ${micros("occurred_at")} AS "occurredAt", actor FROM task_events
+  `SELECT revision, type, status, ${micros("occurred_at")} AS "occurredAt", actor AS author FROM task_events
   WHERE task_uuid = $1::uuid ORDER BY revision DESC LIMIT 1`
 )
 

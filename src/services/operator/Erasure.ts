@@ -74,11 +74,11 @@ export const make = Effect.gen(function*() {
   })
 
   /** Cancels a live task, whose run the core then stops, and deletes it. */
-  const eraseTask = Effect.fnUntraced(function*(task: TaskHead, actor: string) {
+  const eraseTask = Effect.fnUntraced(function*(task: TaskHead, author: string) {
     let head = task
     for (let isDeleted = false; !isDeleted;) {
       if (!isTerminal(head.status)) {
-        yield* tasks.withdraw(head, null, actor).pipe(
+        yield* tasks.withdraw(head, null, author).pipe(
           Effect.catchTags({ TaskHasEnded: () => Effect.void, TaskNotFound: () => Effect.void })
         )
       }

@@ -84,8 +84,8 @@ const bulkTables = [
 ]
 
 /** A revocation by a token issuer. That of an operator has its line already. */
-export const onRevoked = (revocation: Revocation, actor: string | undefined) => {
-  const [, via, operator] = /^(rpc|internal):(.*)$/s.exec(actor ?? "") ?? []
+export const onRevoked = (revocation: Revocation, author: string | undefined) => {
+  const [, via, operator] = /^(rpc|internal):(.*)$/s.exec(author ?? "") ?? []
   if (operator === undefined) return []
   const [target, sub] = revocation._tag === "User" ? [null, revocation.sub] : [revocation.tokenId, null]
   return [{

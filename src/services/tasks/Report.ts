@@ -1,20 +1,13 @@
 /** The use case by which the core reports of a run: its events, and what it appends to its text. */
-import { Effect, Schema } from "effect"
-import type { CoreReport } from "../../domain/CoreProtocol.ts"
-import { RunId, TaskEvent, type TaskEventTag, TaskId, type TaskStatus } from "../../domain/Task.ts"
+import { Effect } from "effect"
+import type { CoreReport, Reported } from "../../domain/CoreProtocol.ts"
+import { isRunId, isTaskId, RunId, TaskEvent, type TaskEventTag, TaskId } from "../../domain/Task.ts"
 import { RunSuperseded, TaskNotFound } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import type { Handed, Taken } from "../live/LivePeers.ts"
 import { LiveTexts } from "../live/LiveTexts.ts"
 import { TaskStore } from "../store/tasks/TaskStore.ts"
-
-export interface Reported {
-  readonly status: TaskStatus
-  readonly applied: boolean
-  /** The index that is expected of a core that counts appends; null if it is not known. */
-  readonly next?: number | null
-}
 
 /** Replaces a malformed `run_id`; no run has it. */
 const noRun = RunId.make("00000000-0000-0000-0000-000000000000")
@@ -71,8 +64,8 @@ export const make = Effect.gen(function*() {
 
   const report = Effect.fnUntraced(function*(given: CoreReport) {
     const { appends, event, event_id, nextAppend, run_id, task_id } = given
-    if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
-    const runId = Schema.is(RunId)(run_id) ? run_id : noRun
+    if (!isTaskId(task_id)) return yield* new TaskNotFound({})
+    const runId = isRunId(run_id) ? run_id : noRun
     if (appends !== undefined && event._tag === "Accepted") {
       return yield* append(TaskId.make(task_id.toLowerCase()), runId, event_id, appends)
     }

@@ -13,20 +13,20 @@ import * as Replays from "./Replays.ts"
 
 export interface TaskEnds {
   /**
-   * Cancels a pending, processing or interrupted task and asks the core to stop its run. Its error is the reason, or "canceled". `actor` is
+   * Cancels a pending, processing or interrupted task and asks the core to stop its run. Its error is the reason, or "canceled". `author` is
    * who cancels it, if not the user.
    */
   readonly withdraw: (
     task: TaskHead,
     reason: string | null,
-    actor?: string
+    author?: string
   ) => Effect.Effect<void, TaskHasEnded | TaskNotFound | StoreUnavailable>
   /** The same, once per idempotency key: `isReplay` is true when an earlier request with the same key did it. */
   readonly stop: (
     task: TaskHead,
     reason: string | null,
     key: RequestKey | undefined,
-    actor?: string
+    author?: string
   ) => Effect.Effect<
     { readonly isReplay: boolean },
     TaskHasEnded | TaskNotFound | IdempotencyKeyReused | StoreUnavailable
@@ -44,15 +44,15 @@ export const make = Effect.gen(function*() {
   const stops = yield* CoreStops
   const isReplayed = yield* Replays.make
 
-  const stop: TaskEnds["stop"] = Effect.fnUntraced(function*(task, given, key, actor) {
+  const stop: TaskEnds["stop"] = Effect.fnUntraced(function*(task, given, key, author) {
     if (yield* isReplayed(task.sub, key)) return { isReplay: true }
     const made = key === undefined ? undefined : { ...key, sub: task.sub }
     const reason = given ?? Failure.withdrawn
     let head = task
     while (!isTerminal(head.status)) {
       const event = head.status === "interrupted"
-        ? Canceled.make({ reason, actor })
-        : Withdrawn.make({ reason, actor })
+        ? Canceled.make({ reason, author })
+        : Withdrawn.make({ reason, author })
       // Without a fence: a run that has begun in the meantime is withdrawn too.
       const outcome = yield* store.commit(head.uuid, event, yield* now, undefined, made)
       if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
@@ -73,8 +73,8 @@ export const make = Effect.gen(function*() {
     yield* changes.publish(uuid)
   }, Effect.uninterruptible)
 
-  const withdraw: TaskEnds["withdraw"] = (task, reason, actor) =>
-    stop(task, reason, undefined, actor).pipe(Effect.catchTag("IdempotencyKeyReused", Effect.die), Effect.asVoid)
+  const withdraw: TaskEnds["withdraw"] = (task, reason, author) =>
+    stop(task, reason, undefined, author).pipe(Effect.catchTag("IdempotencyKeyReused", Effect.die), Effect.asVoid)
 
   return { withdraw, stop, delete: deleteEnded }
 })

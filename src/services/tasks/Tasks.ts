@@ -1,10 +1,10 @@
 /** The use cases of tasks for REST, RPC and the core. Each change is a guarded statement. */
-import { Array, Context, Effect, Layer, Option, Schema } from "effect"
-import type { CoreReport } from "../../domain/CoreProtocol.ts"
+import { Array, Context, Effect, Layer, Option } from "effect"
+import type { CoreReport, Reported } from "../../domain/CoreProtocol.ts"
 import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { Revocation } from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { type Task, TaskEvent, type TaskHead, TaskId } from "../../domain/Task.ts"
+import { isTaskId, type Task, TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import {
   type CreateRefused,
   type IdempotencyKeyReused,
@@ -36,6 +36,12 @@ export interface Done {
   readonly isReplay: boolean
 }
 
+/** Reads a task that the caller owns. A malformed id fails with `TaskNotFound`. */
+type Read<A> = (
+  principal: Principal,
+  uuid: string
+) => Effect.Effect<A, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+
 export class Tasks extends Context.Service<
   Tasks,
   TaskEnds.TaskEnds & {
@@ -44,46 +50,36 @@ export class Tasks extends Context.Service<
       body: CreateTask,
       key?: RequestKey
     ) => Effect.Effect<Create.CreatedTask, CreateRefused | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
-    /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
-    readonly get: (
-      principal: Principal,
-      uuid: string
-    ) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+    readonly get: Read<Task>
     /** The same, without a turn that is large. */
-    readonly getOutline: (
-      principal: Principal,
-      uuid: string
-    ) => Effect.Effect<TaskOutline, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
-    /** The head of a task that the caller owns, without the turn. */
-    readonly getHead: (
-      principal: Principal,
-      uuid: string
-    ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+    readonly getOutline: Read<TaskOutline>
+    /** The same, without the turn. */
+    readonly getHead: Read<TaskHead>
     readonly submitToolResults: (
       caller: Caller,
       task: Omit<Task, "turn">,
       results: ToolResults,
       key?: RequestKey
     ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
-    /** `actor` is who cancels, if not the user. */
+    /** `author` is who cancels, if not the user. */
     readonly cancel: (
       task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
       reason: string | null,
       key?: RequestKey,
-      actor?: string
+      author?: string
     ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
     readonly cancelInterrupted: (
       principal: Principal,
-      actor?: string
+      author?: string
     ) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
-    /** Rejects requests with the token from now on and ends processing tasks that were created with it. `actor` is who revokes. */
-    readonly revoke: (revocation: Revocation, actor?: string) => Effect.Effect<void, StoreUnavailable>
+    /** Rejects requests with the token from now on and ends processing tasks that were created with it. `author` is who revokes. */
+    readonly revoke: (revocation: Revocation, author?: string) => Effect.Effect<void, StoreUnavailable>
     /** Commits an event of the core; `applied` is false when it changed nothing. */
     readonly report: (
       report: CoreReport
-    ) => Effect.Effect<Report.Reported, TaskNotFound | RunSuperseded | StoreUnavailable>
+    ) => Effect.Effect<Reported, TaskNotFound | RunSuperseded | StoreUnavailable>
     /** The same at once, of text for a run that is known here; undefined if the report takes longer. */
-    readonly reportNow: (report: CoreReport) => Report.Reported | undefined
+    readonly reportNow: (report: CoreReport) => Reported | undefined
     /** Takes what a core reported to another node, of a task that is this node's. */
     readonly takeOver: (handed: Handed) => Effect.Effect<Taken, StoreUnavailable>
   }
@@ -116,7 +112,7 @@ const makeReads = Effect.gen(function*() {
 
   const of = <A extends TaskHead>(read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
     Effect.fnUntraced(function*(principal: Principal, uuid: string) {
-      if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
+      if (!isTaskId(uuid)) return yield* new TaskNotFound({})
       const task = Option.getOrUndefined(yield* read(uuid))
       if (task === undefined) return yield* new TaskNotFound({})
       if (task.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
@@ -178,17 +174,17 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const cancel = Effect.fnUntraced(
-    function*(...[task, reason, key, actor]: Parameters<Tasks["Service"]["cancel"]>) {
+    function*(...[task, reason, key, author]: Parameters<Tasks["Service"]["cancel"]>) {
       if (yield* isReplayed(task.sub, key)) return { isReplay: true }
-      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason, actor }), key)
+      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason, author }), key)
       if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)
       return { isReplay: head === undefined }
     },
     Effect.uninterruptible
   )
 
-  const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal, actor?: string) {
-    const canceled = yield* store.cancelInterrupted(principal.sub, yield* now, actor)
+  const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal, author?: string) {
+    const canceled = yield* store.cancelInterrupted(principal.sub, yield* now, author)
     yield* Effect.forEach(canceled, actors.wake, { discard: true })
     if (canceled.length > 0) yield* stops.wake
     return canceled.map(({ uuid }) => uuid)
@@ -207,7 +203,7 @@ const make = Effect.gen(function*() {
     ...(yield* makeChanges(runs)),
     ...(yield* TaskEnds.make),
     ...(yield* Report.make),
-    revoke: (revocation, actor) =>
-      Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation, actor), sweeper.endRevoked))
+    revoke: (revocation, author) =>
+      Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation, author), sweeper.endRevoked))
   })
 })

@@ -29,7 +29,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
   /** Completes when this node knows that the token is revoked. */
   readonly awaitRevoked: (principal: Principal) => Effect.Effect<void>
   /** Stores a revocation; this node rejects the token from then on. */
-  readonly revoke: (revocation: Revocation.Revocation, actor?: string) => Effect.Effect<void, StoreUnavailable>
+  readonly revoke: (revocation: Revocation.Revocation, author?: string) => Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/tokens/TokenRevocations") {
   static readonly layer = Layer.effect(TokenRevocations, Effect.suspend(() => make))
 }
@@ -134,7 +134,7 @@ const make = Effect.gen(function*() {
   return TokenRevocations.of({
     check,
     awaitRevoked,
-    revoke: (revocation, actor) =>
-      Effect.andThen(repository.add(revocation, actor), Effect.sync(() => learn([revocation])))
+    revoke: (revocation, author) =>
+      Effect.andThen(repository.add(revocation, author), Effect.sync(() => learn([revocation])))
   })
 })

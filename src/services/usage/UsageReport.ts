@@ -1,6 +1,6 @@
 /** The usage that the turn of an event reports, as it is stored with the event. */
 import { Schema } from "effect"
-import { read, type Reported, shape, Tokens } from "../../domain/Usage.ts"
+import { read, shape, Tokens, type TurnUsage } from "../../domain/Usage.ts"
 import type { TurnReport } from "../Extensions.ts"
 
 const Report = Schema.fromJsonString(
@@ -9,7 +9,7 @@ const Report = Schema.fromJsonString(
 const decode = Schema.decodeSync(Report)
 
 /** Without fields that are null, so that SQL finds what there is. */
-export const encodeReport = (reported: Reported | null): string | null =>
+export const encodeReport = (reported: TurnUsage | null): string | null =>
   reported && JSON.stringify({ model: reported.model ?? undefined, tokens: reported.tokens ?? undefined })
 
 export const decodeReport = (report: string | null) => report === null ? null : decode(report)

@@ -21,7 +21,7 @@ import * as Worker from "../timing/Worker.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { AttemptLimiter, type Bounds } from "./AttemptLimiter.ts"
 import * as WebhookAttempts from "./WebhookAttempts.ts"
-import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"
+import { headersOf, HmacSha256 } from "./WebhookHeaders.ts"
 
 type Outbox<D extends ClaimedDelivery> = WebhookAttempts.Outbox<D>
 
@@ -271,12 +271,10 @@ const make = Effect.gen(function*() {
     name: "webhooks",
     store: yield* WebhookStore,
     headersOf: (delivery, at, body) =>
-      delivery.secret === null
-        ? Effect.succeed(headersOf(hmac, delivery, at, body, undefined))
-        : Effect.map(
-          secrets.open("callback-secret", delivery.secret),
-          (secret) => headersOf(hmac, delivery, at, body, secret)
-        ),
+      Effect.map(
+        delivery.secret === null ? Effect.undefined : secrets.open("callback-secret", delivery.secret),
+        (secret) => headersOf(hmac, delivery, at, body, secret)
+      ),
     nextDelay: ({ attempt }) => nextDelay(attempt),
     delays: yield* delays,
     metrics: {

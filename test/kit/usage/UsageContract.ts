@@ -71,10 +71,10 @@ const Step = Schema.Union([
 ])
 const Steps = Schema.Array(Step).check(Schema.isMinLength(10), Schema.isMaxLength(40))
 
-const reportOf = ({ model, tokens }: Exclude<typeof Step.Type, string>): Usage.Reported | null =>
+const reportOf = ({ model, tokens }: Exclude<typeof Step.Type, string>): Usage.TurnUsage | null =>
   tokens === null ? (model === null ? null : { model, tokens: null }) : { model, tokens: tokensOf(...tokens) }
 
-const withUsage = (event: TaskEvent, report: Usage.Reported | null): TaskEvent => {
+const withUsage = (event: TaskEvent, report: Usage.TurnUsage | null): TaskEvent => {
   switch (event._tag) {
     case "Progressed":
     case "Completed":
@@ -99,7 +99,7 @@ interface Model {
   since: number
 }
 
-const follow = (model: Model, event: TaskEvent, report: Usage.Reported | null, at: number) => {
+const follow = (model: Model, event: TaskEvent, report: Usage.TurnUsage | null, at: number) => {
   const status = statusAfter(model.status, event._tag)
   assert.isDefined(status)
   if (model.status === "processing" && status !== "processing") model.active += at - model.since
@@ -230,7 +230,7 @@ export const contract = (it: UsageTests) => {
         Effect.andThen(TestClock.setTime(Date.parse("2026-11-21T10:59:00Z") + minutes * 60_000), now)
       const leg = (tokens: Usage.Tokens) => ({ model: "m", tokens })
       yield* writes.commit(task.uuid, yield* eventOf("Accepted"), yield* at(0))
-      const interrupt = (usage: Usage.Reported) =>
+      const interrupt = (usage: Usage.TurnUsage) =>
         Event.cases.Interrupted.make({ toolCalls: fromValue([call]), state: null, turn, report: encodeReport(usage) })
       yield* writes.commit(task.uuid, interrupt(leg(tokensOf(10, 1))), yield* at(0.5))
       const resume = yield* eventOf("ToolResultsSubmitted")

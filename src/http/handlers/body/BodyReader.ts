@@ -1,17 +1,15 @@
 /**
- * Reads the JSON bodies of requests within bounds of size, time, memory and work. The first `smallBytes` of a body are read
- * immediately, and the rest of a larger body when memory permits. It is validated as it arrives. A body that announces that
- * it is small takes a shorter way: `SmallBodies`.
+ * Reads the JSON bodies of requests, each as a whole, within bounds of size, time, memory and work. A body is scanned while it arrives. One
+ * that announces that it is small is read by `SmallBodies`; another one is a stream that fills a buffer: its first `Limits.smallText`
+ * bytes at once, and the rest within a share of `Memory`.
  */
 import { Channel, Context, Duration, Effect, Layer, Pull, type Result, type Scope, Stream } from "effect"
-import { Digest } from "effect/crypto"
 import type { HttpServerRequest } from "effect/http"
 import { advanceWithPauses, Scanner, scanWithPauses } from "../../../domain/json/Scanner.ts"
 import type { Found } from "../../../domain/json/Shape.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import type { FairPermits } from "../../../services/limits/FairPermits.ts"
-import { Memory } from "../../../services/limits/Memory.ts"
-import { PassedBytes } from "../../../services/limits/PassedBytes.ts"
+import { Memory, PassedBytes } from "../../../services/limits/Memory.ts"
 import type { RequestKey } from "../../../services/store/tasks/TaskStore.ts"
 import { Timeouts } from "../../../services/timing/Intervals.ts"
 import {
@@ -25,7 +23,6 @@ import {
 } from "../../contract/Errors.ts"
 import { pathOf } from "../../Routes.ts"
 import { CurrentToken, whileValid } from "../CurrentToken.ts"
-import { fingerprintOf } from "../Fingerprint.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
 import { type BodyKind, decodeScanned } from "./JsonBody.ts"
 import * as SmallBodies from "./SmallBodies.ts"
@@ -43,7 +40,7 @@ export type BodyError =
 const copies = 2
 
 /** Maximum wait for memory. */
-const permitTimeout = Duration.seconds(60)
+const memoryTimeout = Duration.seconds(60)
 
 /** A body that holds memory while others wait for it must receive this many bytes in each interval. */
 const contendedBytes = 2 * 1024 * 1024
@@ -80,12 +77,13 @@ interface Received {
   readonly scanner: Scanner
 }
 
-/** A longer body is not scanned further. That of an event says in front of this whose event it is. */
-const scannedBytes = ({ maxBytes }: BodyKind<unknown>) => maxBytes > Limits.jsonBodyBytes ? 2 * maxBytes : maxBytes
+/** A longer body is neither kept nor scanned further. That of an event says in front of this whose event it is. */
+const keptBytes = ({ maxBytes }: BodyKind<unknown>) => maxBytes > Limits.jsonBodyBytes ? 2 * maxBytes : maxBytes
 
-/** A body that arrives, as far as it is scanned. Keeps nothing of one that is longer. */
+/** The bytes of a body that arrives; none of one that is longer than `maxBytes`. */
 class BodyBuffer {
-  received = 0
+  /** Bytes that have arrived. */
+  size = 0
   #bytes = none
   readonly #maxBytes: number
 
@@ -94,7 +92,7 @@ class BodyBuffer {
   }
 
   get isTooLong(): boolean {
-    return this.received > this.#maxBytes
+    return this.size > this.#maxBytes
   }
 
   /** The body from its beginning, with room behind what has arrived. */
@@ -106,47 +104,48 @@ class BodyBuffer {
   allocate(size: number): void {
     if (size <= this.#bytes.length || this.isTooLong) return
     const larger = new Uint8Array(Math.min(size, this.#maxBytes))
-    larger.set(this.#bytes.subarray(0, this.received))
+    larger.set(this.#bytes.subarray(0, this.size))
     this.#bytes = larger
   }
 
   add(chunk: Uint8Array): void {
-    const before = this.received
-    this.received += chunk.length
+    const before = this.size
+    this.size += chunk.length
     if (this.isTooLong) this.#bytes = none
     else {
-      if (this.received > this.#bytes.length) this.allocate(Math.max(this.received, 2 * this.#bytes.length))
+      if (this.size > this.#bytes.length) this.allocate(Math.max(this.size, 2 * this.#bytes.length))
       this.#bytes.set(chunk, before)
     }
   }
 }
 
-const open = Effect.fnUntraced(function*(
+/** Opens the stream of a body, which is read as far as the caller says. */
+const openStream = Effect.fnUntraced(function*(
   request: HttpServerRequest.HttpServerRequest,
   kind: BodyKind<unknown>,
   passed: (count: number) => void
 ) {
   const pull = yield* Channel.toPullScoped(Stream.toChannel(contentOf(request)), yield* Effect.scope)
   const scanner = new Scanner(kind.shape, Limits.scannedDepth)
-  const buffer = new BodyBuffer(scannedBytes(kind))
+  const buffer = new BodyBuffer(keptBytes(kind))
   let hasEnded = false
   let nextYield = bytesPerTurn
   /** True if the rest of the body does not matter. */
-  const isWhole = () => hasEnded || buffer.isTooLong || scanner.problem !== undefined
+  const isDone = () => hasEnded || buffer.isTooLong || scanner.problem !== undefined
 
-  const take = (chunk: Uint8Array): Effect.Effect<unknown> => {
-    if (isWhole()) return Effect.void
+  const add = (chunk: Uint8Array): Effect.Effect<unknown> => {
+    if (isDone()) return Effect.void
     buffer.add(chunk)
     passed(chunk.length)
     if (buffer.isTooLong) return Effect.void
-    const scan = advanceWithPauses(scanner, buffer.bytes, buffer.received)
-    if (buffer.received < nextYield) return scan
-    nextYield = buffer.received + bytesPerTurn
+    const scan = advanceWithPauses(scanner, buffer.bytes, buffer.size)
+    if (buffer.size < nextYield) return scan
+    nextYield = buffer.size + bytesPerTurn
     return Effect.andThen(scan, Effect.yieldNow)
   }
 
-  const advance: Effect.Effect<void, ValidationFailed> = Pull.matchEffect(pull, {
-    onSuccess: (chunks) => Effect.forEach(chunks, take, { discard: true }),
+  const readSome: Effect.Effect<void, ValidationFailed> = Pull.matchEffect(pull, {
+    onSuccess: (chunks) => Effect.forEach(chunks, add, { discard: true }),
     onFailure: () => Effect.fail(SmallBodies.unreadable),
     onDone: () => Effect.sync(() => void (hasEnded = true))
   })
@@ -154,23 +153,21 @@ const open = Effect.fnUntraced(function*(
   /** Reads until the body has ended or is refused, or more than `bytes` bytes have arrived. */
   const readBeyond = (bytes: number): Effect.Effect<void, ValidationFailed> =>
     Effect.suspend(() =>
-      isWhole() || buffer.received > bytes ? Effect.void : Effect.flatMap(advance, () => readBeyond(bytes))
+      isDone() || buffer.size > bytes ? Effect.void : Effect.flatMap(readSome, () => readBeyond(bytes))
     )
 
   return {
     readBeyond,
     buffer,
-    isWhole,
-    received: Effect.sync((): Received => {
+    isDone,
+    end: Effect.sync((): Received => {
       scanner.end()
-      return { bytes: buffer.bytes.subarray(0, buffer.received), size: buffer.received, scanner }
+      return { bytes: buffer.bytes.subarray(0, buffer.size), size: buffer.size, scanner }
     })
   }
 })
 
-type Incoming = Effect.Success<ReturnType<typeof open>>
-
-/** A body, or why it is none. `found` has the fields, also of a body that is refused. */
+/** The value of a body, or why it is refused. `found` has its fields in both cases. */
 interface Attempt<A> {
   readonly outcome: Result.Result<A, BodyError>
   readonly found: Found | undefined
@@ -179,7 +176,7 @@ interface Attempt<A> {
 export class BodyReader extends Context.Service<BodyReader, {
   /**
    * The body of a request, and its key if it has an `Idempotency-Key`. The token is checked again after the body has
-   * arrived. Permits of a large body are released when the request's scope closes.
+   * arrived. The memory of a large body is released when the request's scope closes.
    */
   readonly read: <A>(
     kind: BodyKind<A>,
@@ -197,12 +194,6 @@ export class BodyReader extends Context.Service<BodyReader, {
 }>()("async-task-service/http/handlers/body/BodyReader") {
   static readonly layer = Layer.effect(BodyReader, Effect.suspend(() => make))
 }
-
-const take = (permits: FairPermits, holder: string, count: number) =>
-  Effect.timeoutOrElse(permits.take(holder, count), {
-    duration: permitTimeout,
-    orElse: () => Effect.fail(tooBusy)
-  })
 
 const makeReceive = Effect.gen(function*() {
   const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
@@ -227,14 +218,14 @@ const makeReceive = Effect.gen(function*() {
     })
 
   /** Fails when a body arrives slowly while others wait for memory, so that slow senders cannot keep others out. */
-  const yieldToOthers = ({ buffer }: Incoming, memory: FairPermits) =>
+  const yieldToOthers = (buffer: BodyBuffer, memory: FairPermits) =>
     Effect.forever(Effect.gen(function*() {
-      const before = buffer.received
+      const before = buffer.size
       yield* Effect.sleep(contendedInterval)
-      if (memory.isContended() && buffer.received - before < contendedBytes) return yield* tooBusy
+      if (memory.isContended() && buffer.size - before < contendedBytes) return yield* tooBusy
     }))
 
-  const receiveAny = Effect.fnUntraced(function*(
+  const receiveStream = Effect.fnUntraced(function*(
     kind: BodyKind<unknown>,
     request: HttpServerRequest.HttpServerRequest,
     announced: number,
@@ -242,23 +233,25 @@ const makeReceive = Effect.gen(function*() {
   ) {
     const { maxBytes } = kind
     const memory = maxBytes > Limits.jsonBodyBytes ? events : bodies
-    const most = scannedBytes(kind)
+    const most = keptBytes(kind)
     if (announced > maxBytes && most === maxBytes) return yield* tooLargeOf(maxBytes)
-    const incoming = yield* open(request, kind, passed)
-    yield* inTime(incoming.readBeyond(SmallBodies.smallBytes), Math.min(announced, SmallBodies.smallBytes))
-    if (incoming.isWhole()) return yield* incoming.received
-    yield* take(memory, holder, Math.min(announced, maxBytes))
-    incoming.buffer.allocate(announced)
-    yield* whileValid(Effect.raceFirst(
-      inTime(incoming.readBeyond(most), Math.min(announced, most)),
-      yieldToOthers(incoming, memory)
-    ))
+    const { buffer, end, isDone, readBeyond } = yield* openStream(request, kind, passed)
+    yield* inTime(readBeyond(Limits.smallText), Math.min(announced, Limits.smallText))
+    if (isDone()) return yield* end
+    yield* Effect.timeoutOrElse(memory.take(holder, Math.min(announced, maxBytes)), {
+      duration: memoryTimeout,
+      orElse: () => Effect.fail(tooBusy)
+    })
+    buffer.allocate(announced)
+    yield* whileValid(
+      Effect.raceFirst(inTime(readBeyond(most), Math.min(announced, most)), yieldToOthers(buffer, memory))
+    )
     // The database's driver copies an accepted body. The finalizer keeps none of its bytes.
-    const { received } = incoming.buffer
-    yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * received)))
+    const { size } = buffer
+    yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
     // Other fibers run before the fields are copied, which takes about ten milliseconds.
     yield* Effect.yieldNow
-    return yield* incoming.received
+    return yield* end
   })
 
   return (kind: BodyKind<unknown>, request: HttpServerRequest.HttpServerRequest, holder: string) =>
@@ -266,7 +259,7 @@ const makeReceive = Effect.gen(function*() {
       const announced = Number(request.headers["content-length"] ?? kind.maxBytes)
       return SmallBodies.isSmall(request, announced)
         ? receiveSmall(kind, request, announced)
-        : receiveAny(kind, request, announced, holder)
+        : receiveStream(kind, request, announced, holder)
     })
 })
 
@@ -280,7 +273,7 @@ const decode = <A>(
 
 const make = Effect.gen(function*() {
   const receive = yield* makeReceive
-  const digest = yield* Digest.Digest
+  const keyOf = yield* IdempotencyKey.makeKeyOf
 
   const attemptUnchecked = Effect.fnUntraced(function*<A>(
     kind: BodyKind<A>,
@@ -303,10 +296,8 @@ const make = Effect.gen(function*() {
   const read = Effect.fnUntraced(function*<A>(kind: BodyKind<A>, request: HttpServerRequest.HttpServerRequest) {
     const { bytes, outcome } = yield* attempt(kind, request)
     const body = yield* Effect.fromResult(outcome)
-    const fingerprint = IdempotencyKey.isGiven(request)
-      ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request.method, pathOf(request)), bytes)
-      : undefined
-    return { body, key: yield* IdempotencyKey.keyOfRequest(request, fingerprint) }
+    const key = yield* keyOf(request.headers["idempotency-key"], request.method, pathOf(request), bytes)
+    return { body, key }
   })
 
   return BodyReader.of({ read, attempt })

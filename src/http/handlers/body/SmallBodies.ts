@@ -4,15 +4,14 @@
  */
 import { Duration, Effect, Predicate } from "effect"
 import type { HttpServerRequest } from "effect/http"
+import { smallText } from "../../../domain/Limits.ts"
 import { Timeouts } from "../../../services/timing/Intervals.ts"
 import * as Timers from "../../../services/timing/Timers.ts"
 import { invalid, RequestTimeout, type ValidationFailed } from "../../contract/Errors.ts"
 
-export const smallBytes = 64 * 1024
-
 /** True if a body of `announced` bytes is read here. The general way also answers `Expect: 100-continue`, and bounds chunked bodies. */
 export const isSmall = ({ headers }: HttpServerRequest.HttpServerRequest, announced: number): boolean =>
-  announced <= smallBytes && headers["content-length"] !== undefined && headers["expect"] === undefined
+  announced <= smallText && headers["content-length"] !== undefined && headers["expect"] === undefined
 
 export const tooSlow = new RequestTimeout({ message: "The request body did not arrive in time." })
 export const unreadable = invalid("body", "The body could not be read")

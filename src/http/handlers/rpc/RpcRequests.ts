@@ -1,6 +1,5 @@
 /** The user of a call of the internal interface, checked as strictly as the claims of a token. */
 import { Effect, Redacted } from "effect"
-import { Digest } from "effect/crypto"
 import { Headers } from "effect/http"
 import { type Caller, isName, type Principal } from "../../../domain/Principal.ts"
 import { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
@@ -12,8 +11,7 @@ import { InvalidRequest, Unavailable } from "../../contract/rpc/RpcErrors.ts"
 import { noBody } from "../body/BodyReader.ts"
 import { type BodyKind, bytesOf, decodeBytes } from "../body/JsonBody.ts"
 import type { Call } from "../Call.ts"
-import { fingerprintOf } from "../Fingerprint.ts"
-import * as IdempotencyKey from "../IdempotencyKey.ts"
+import { makeKeyOf } from "../IdempotencyKey.ts"
 import type { Query } from "../Query.ts"
 
 const callerHeader = "x-caller"
@@ -21,8 +19,8 @@ const callerHeader = "x-caller"
 /** Headers that tell a handler whose token a call has. */
 export const headersOf = (caller: string) => Headers.fromRecordUnsafe({ [callerHeader]: caller })
 
-/** The actor that changes a task or revokes a token by a call. */
-export const actorOf = (headers: Headers.Headers) => `rpc:${headers[callerHeader] ?? ""}`
+/** The author that changes a task or revokes a token by a call. */
+export const authorOf = (headers: Headers.Headers) => `rpc:${headers[callerHeader] ?? ""}`
 
 export const asInvalidRequest = ({ errors, message }: Errors.ValidationFailed) =>
   new InvalidRequest({ message, errors })
@@ -99,27 +97,21 @@ export interface Payload {
 
 /** Returns a function that makes the call of a payload. `path` is that of REST's operation, so that a key is the same there and here. */
 export const makeCall = Effect.gen(function*() {
-  const digest = yield* Digest.Digest
+  const keyOf = yield* makeKeyOf
   const verifier = yield* TokenVerifier
   const revocations = yield* TokenRevocations
-
-  const keyOf = Effect.fnUntraced(function*(key: string | undefined, path: string, body: Uint8Array) {
-    if (key === undefined) return undefined
-    const fingerprint = yield* fingerprintOf(digest, IdempotencyKey.operationOf("POST", path), body)
-    return yield* IdempotencyKey.keyOf(key, fingerprint)
-  })
 
   return (path: string, payload: Payload, headers?: Headers.Headers): Call<InvalidRequest | Unavailable, never> => ({
     principal: Effect.succeed(reader(payload.sub)),
     caller: Effect.suspend(() => callerOf(verifier, revocations, payload)),
     isInternal: true,
-    ...(headers === undefined ? {} : { actor: actorOf(headers) }),
+    ...(headers === undefined ? {} : { author: authorOf(headers) }),
     receive: (kind) => {
       const bytes = payload.body === undefined ? new Uint8Array() : bytesOf(payload.body)
       return Effect.mapError(
         Effect.all({
           body: payload.body === undefined ? kind.whenEmpty ?? Effect.fail(noBody) : decodeBytes(kind, bytes),
-          key: keyOf(payload.idempotency_key, path, bytes)
+          key: keyOf(payload.idempotency_key, "POST", path, bytes)
         }),
         asInvalidRequest
       )

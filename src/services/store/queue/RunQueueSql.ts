@@ -5,7 +5,7 @@ import { type RunId, TaskHead, TaskId } from "../../../domain/Task.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
 import { PendingWork } from "../PendingWork.ts"
 import * as Batcher from "../sql/Batcher.ts"
-import { make as makeStatement, moment as momentOf } from "../sql/BatchStatement.ts"
+import * as Batch from "../sql/BatchStatement.ts"
 import { array, make as makeQueries, micros, moment, query } from "../sql/Queries.ts"
 import { headColumnsOf, isDispatched } from "../tasks/TaskColumns.ts"
 import { type AssistantLimit, type AssistantQueue, listedAssistants, maxPosition, RunQueue } from "./RunQueue.ts"
@@ -107,13 +107,13 @@ interface Refused {
   readonly at: Timestamp
 }
 
-const { float8, int4, text, uuid } = PgTypes.OID
+const { float8, int4, uuid } = PgTypes.OID
 
-const putBack = makeStatement<Refused, typeof Head>(Head, "put_back_runs", headColumnsOf("called"), {
-  uuid: { oid: uuid, of: ({ uuid }) => uuid },
-  run_id: { oid: uuid, of: ({ runId }) => runId },
-  sub: { oid: text, of: ({ sub }) => sub },
-  at: momentOf(({ at }) => at)
+const putBack = Batch.make<Refused, typeof Head>(Head, "put_back_runs", headColumnsOf("called"), {
+  uuid: Batch.uuid(({ uuid }) => uuid),
+  run_id: Batch.uuid(({ runId }) => runId),
+  sub: Batch.text(({ sub }) => sub),
+  at: Batch.moment(({ at }) => at)
 })(false)
 
 export const layer = Layer.effect(

@@ -22,8 +22,8 @@ export const keptAfterExpiry = Duration.seconds(Limits.maxExecutionTime)
 export const visibilityLag = Duration.seconds(60)
 
 export class RevocationRepository extends Context.Service<RevocationRepository, {
-  /** Adds a revocation by `actor`, if it is known. An earlier one of the same token or user is extended, never reduced. */
-  readonly add: (revocation: Revocation, actor?: string) => Effect.Effect<void, StoreUnavailable>
+  /** Adds a revocation by `author`, if it is known. An earlier one of the same token or user is extended, never reduced. */
+  readonly add: (revocation: Revocation, author?: string) => Effect.Effect<void, StoreUnavailable>
   /** Revocations since the read at `moment`, and some earlier ones (`visibilityLag`). All without a moment. */
   readonly since: (moment: Timestamp | undefined) => Effect.Effect<Recorded, StoreUnavailable>
   readonly isRevoked: (principal: Principal) => Effect.Effect<boolean, StoreUnavailable>

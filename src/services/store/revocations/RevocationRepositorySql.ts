@@ -74,8 +74,8 @@ export const layer = Layer.effect(
         : execute(addUser, [revocation.sub, revocation.issuedBefore, revocation.expiresAt])
 
     return RevocationRepository.of({
-      add: (revocation, actor) => {
-        const statements = hooks.flatMap((hook) => hook(revocation, actor))
+      add: (revocation, author) => {
+        const statements = hooks.flatMap((hook) => hook(revocation, author))
         if (statements.length === 0) return add(revocation)
         const all = Effect.forEach(statements, ({ text, values }) => execute(text, values), { discard: true })
         return Effect.catchIf(

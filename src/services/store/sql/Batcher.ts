@@ -12,15 +12,15 @@ import { isLockTimeout } from "./Queries.ts"
  * Kinds of statements. A request in `batch` shares its statement with others. One in `single` or `large` has a statement of its
  * own.
  */
-export type Lane = "batch" | "single" | "large"
+export type Kind = "batch" | "single" | "large"
 
 /**
  * Statements in flight. A batch is planned and flushed while the next one gathers. A large statement takes many times its size
  * in memory.
  */
-export const concurrency: Readonly<Record<Lane, number>> = { batch: 2, single: 8, large: 1 }
+export const concurrency: Readonly<Record<Kind, number>> = { batch: 2, single: 8, large: 1 }
 
-const lanes = Struct.keys(concurrency)
+const kinds = Struct.keys(concurrency)
 
 /** More rows per statement save nothing measurable, and delay the first. */
 export const maxBatch = 64
@@ -39,7 +39,7 @@ export interface Options<Request, Answer> {
   /** Rows are locked in this order by every statement of every node, which prevents deadlocks. */
   readonly lockOf?: (request: Request) => string
   /** Without it, every request is in `batch`. */
-  readonly laneOf?: (request: Request) => Lane
+  readonly kindOf?: (request: Request) => Kind
   /** Characters of a request; without it, 0. */
   readonly lengthOf?: (request: Request) => number
   /** Turns of the event loop in which requests gather; without it, 1. */
@@ -64,7 +64,7 @@ const isFaultOfStore = (cause: Cause.Cause<StoreUnavailable>) => {
 }
 
 interface Queued {
-  readonly lane: Lane
+  readonly kind: Kind
   readonly key: string | undefined
   readonly length: number
 }
@@ -72,24 +72,24 @@ interface Queued {
 /** Chooses which requests share the next statement. */
 const makeQueue = <Item extends Queued>() => {
   // Arrays: a `Set` through which many items pass keeps their objects alive until V8 collects the old generation (test/bench/README.md).
-  const ready: Readonly<Record<Lane, Array<Item>>> = { batch: [], single: [], large: [] }
-  const running: Record<Lane, number> = { batch: 0, single: 0, large: 0 }
+  const ready: Readonly<Record<Kind, Array<Item>>> = { batch: [], single: [], large: [] }
+  const running: Record<Kind, number> = { batch: 0, single: 0, large: 0 }
   /** The requests of each key that wait for an earlier one in `ready` or in a running statement. */
   const behind = new Map<string, Set<Item>>()
   let size = 0
   let length = 0
 
-  const makeReady = (item: Item) => ready[item.lane].push(item)
+  const makeReady = (item: Item) => ready[item.kind].push(item)
 
   /** Returns whether the item was there. */
   const removeReady = (item: Item) => {
-    const index = ready[item.lane].indexOf(item)
-    if (index >= 0) ready[item.lane].splice(index, 1)
+    const index = ready[item.kind].indexOf(item)
+    if (index >= 0) ready[item.kind].splice(index, 1)
     return index >= 0
   }
 
-  /** A lane whose next statement may run now. */
-  const nextLane = () => lanes.find((lane) => ready[lane].length > 0 && running[lane] < concurrency[lane])
+  /** The kind of a statement that may run now. */
+  const nextKind = () => kinds.find((kind) => ready[kind].length > 0 && running[kind] < concurrency[kind])
 
   const count = (item: Item, change: 1 | -1) => {
     size += change
@@ -105,7 +105,7 @@ const makeQueue = <Item extends Queued>() => {
   }
 
   return {
-    isReady: () => nextLane() !== undefined,
+    isReady: () => nextKind() !== undefined,
     isFull: (more: number) => size >= maxWaiting || (size > 0 && length + more > maxWaitingLength),
     add: (item: Item) => {
       count(item, 1)
@@ -124,16 +124,16 @@ const makeQueue = <Item extends Queued>() => {
     },
     /** The requests of the next statement; none while all have to wait. */
     take: (): ReadonlyArray<Item> => {
-      const lane = nextLane()
-      if (lane === undefined) return []
-      running[lane]++
-      const batch = ready[lane].splice(0, lane === "batch" ? maxBatch : 1)
+      const kind = nextKind()
+      if (kind === undefined) return []
+      running[kind]++
+      const batch = ready[kind].splice(0, kind === "batch" ? maxBatch : 1)
       for (const item of batch) count(item, -1)
       return batch
     },
     /** Releases the requests of a statement that has ended. */
     release: (batch: ReadonlyArray<Item>) => {
-      if (batch[0] !== undefined) running[batch[0].lane]--
+      if (batch[0] !== undefined) running[batch[0].kind]--
       for (const { key } of batch) releaseKey(key)
     }
   }
@@ -162,7 +162,7 @@ const execute = <Request, Answer>(
 /** Returns a function that executes one request as part of a batch. */
 export const make = <Request, Answer>(options: Options<Request, Answer>) =>
   Effect.map(Effect.context(), (context) => {
-    const { keyOf, laneOf, lengthOf, lockOf, turns = 1 } = options
+    const { keyOf, kindOf, lengthOf, lockOf, turns = 1 } = options
     const fork = Effect.runForkWith(context)
     const gather = Array.replicate(Effect.yieldNow, turns).reduce((before, turn) => Effect.andThen(before, turn))
     const queue = makeQueue<Waiting<Request, Answer>>()
@@ -196,7 +196,7 @@ export const make = <Request, Answer>(options: Options<Request, Answer>) =>
           const item = {
             request,
             length,
-            lane: laneOf?.(request) ?? "batch",
+            kind: kindOf?.(request) ?? "batch",
             key: keyOf?.(request),
             span: Tracing.currentSpan(fiber),
             answer

@@ -64,13 +64,13 @@ const inOrder = ({ names, text }: Statement, values: Values): ReadonlyArray<unkn
 
 /** A statement with the decoder of its rows. Columns are named as the fields of the row. */
 export interface Query<Row> extends Statement {
-  /** Throws when a row is not as expected. */
+  /** Throws when a value is of another type. The checks of a schema, as that of an id, are those of the column. */
   readonly decode: (rows: unknown) => ReadonlyArray<Row>
 }
 
 export const query = <Row extends Schema.ConstraintDecoder<unknown>>(row: Row, text: string): Query<Row["Type"]> => ({
   ...statement(text),
-  decode: Schema.decodeUnknownSync(Schema.Array(row))
+  decode: Schema.decodeUnknownSync(Schema.Array(row), { disableChecks: true })
 })
 
 /** A bound array, whose type the driver cannot infer. */

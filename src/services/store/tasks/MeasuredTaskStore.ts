@@ -68,9 +68,9 @@ const measured = (store: TaskStore["Service"], logFailure: LogFailure): TaskStor
       }
       return TaskTraces.join(uuid)
     }),
-  cancelInterrupted: (sub, at, actor) =>
+  cancelInterrupted: (sub, at, author) =>
     Effect.tap(
-      store.cancelInterrupted(sub, at, actor),
+      store.cancelInterrupted(sub, at, author),
       (heads) => Effect.sync(() => Metrics.transitions.add(heads.length, "Canceled", "canceled"))
     )
 })

@@ -8,7 +8,7 @@ import { isRunning, type TaskId } from "../../../domain/Task.ts"
 import { KeptFields } from "../../../domain/TaskRequest.ts"
 import { byId, bytesOf, headOf, keyOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "../MemoryTables.ts"
 import { idPattern, matchesIn } from "./TaskSearch.ts"
-import { partOf, type PendingRun, type TaskFilter, type TaskSearched } from "./TaskStore.ts"
+import { type NewTask, partOf, type PendingRun, type TaskFilter, type TaskSearched } from "./TaskStore.ts"
 
 const newestFirst = (a: TaskRow, b: TaskRow) => b.task.createdAt - a.task.createdAt || byId(b, a)
 
@@ -23,12 +23,16 @@ const runOf = ({ coreState, principal, runId, task, toolResults, userToken }: Ta
 
 type Rows = ReadonlyMap<TaskId, TaskRow>
 
-const excerptsOf = (rows: Rows, sub: string, uuids: ReadonlyArray<TaskId>): ReadonlyMap<TaskId, string> =>
-  new Map(uuids.flatMap((uuid) => {
+/** What `of` finds in those `uuids` that are tasks of `sub`. */
+const foundIn = <A>(rows: Rows, sub: string, uuids: ReadonlyArray<TaskId>, of: (task: NewTask) => A | null) =>
+  new Map(uuids.flatMap((uuid): ReadonlyArray<readonly [TaskId, A]> => {
     const task = rows.get(uuid)?.task
-    const excerpt = task?.principal.sub === sub ? Excerpt.of(textOf(encode(task.request))) : null
-    return excerpt === null ? [] : [[uuid, excerpt]]
+    const found = task?.principal.sub === sub ? of(task) : null
+    return found === null ? [] : [[uuid, found]]
   }))
+
+const excerptsOf = (rows: Rows, sub: string, uuids: ReadonlyArray<TaskId>) =>
+  foundIn(rows, sub, uuids, ({ request }) => Excerpt.of(textOf(encode(request))))
 
 /** The tasks of a user that are chosen. */
 const chosenOf = (
@@ -78,23 +82,11 @@ export const make = Effect.map(MemoryTables, (tables) => {
         return { tasks: matching.slice(start, start + perPage).map(summaryOf), total: matching.length }
       }),
 
-    metadata: (sub, uuids) =>
-      Effect.sync(() =>
-        new Map(uuids.flatMap((uuid) => {
-          const task = rows.get(uuid)?.task
-          return task?.principal.sub === sub && task.metadata !== null ? [[uuid, task.metadata]] : []
-        }))
-      ),
+    metadata: (sub, uuids) => Effect.sync(() => foundIn(rows, sub, uuids, ({ metadata }) => metadata)),
 
     excerpts: (sub, uuids) => Effect.sync(() => excerptsOf(rows, sub, uuids)),
 
-    assistants: (sub, uuids) =>
-      Effect.sync(() =>
-        new Map(uuids.flatMap((uuid) => {
-          const task = rows.get(uuid)?.task
-          return task?.principal.sub === sub ? [[uuid, task.assistantId]] : []
-        }))
-      ),
+    assistants: (sub, uuids) => Effect.sync(() => foundIn(rows, sub, uuids, ({ assistantId }) => assistantId)),
 
     search: (sub, wanted) => Effect.sync(() => search(rows, sub, wanted)),
 

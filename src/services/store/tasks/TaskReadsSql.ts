@@ -19,9 +19,6 @@ import { partOf, type PendingRun, RecordedEvent, type TaskStore, UsedKey } from 
 
 type Store = TaskStore["Service"]
 
-/** Bytes. A task with a larger turn is read alone, so that a batch stays small. */
-const largeTurn = 65_536
-
 /**
  * Turns of the event loop in which reads gather. Changes that arrive meanwhile are sent first, so that a client that polls
  * often gets the new state one request earlier. On an idle node four turns take microseconds.
@@ -52,7 +49,7 @@ const tasksById = (turn: Schema.Codec<OpaqueJson.OpaqueJson, string | Uint8Array
 
 export const withSmallTurns = tasksById(
   OpaqueJson.OpaqueJson,
-  `CASE WHEN octet_length(turn) <= ${largeTurn} THEN turn END`
+  `CASE WHEN octet_length(turn) <= ${Limits.smallText} THEN turn END`
 )
 const withTurns = tasksById(OpaqueJson.FromBytes, utf8("turn"))
 
@@ -71,7 +68,7 @@ const makeRead = <Row extends { readonly uuid: TaskId }>(
 
 const eventsAfter = query(
   RecordedEvent,
-  `SELECT 0 AS revision, 'Created' AS type, 'pending' AS status, ${micros("created_at")} AS "occurredAt", NULL AS actor
+  `SELECT 0 AS revision, 'Created' AS type, 'pending' AS status, ${micros("created_at")} AS "occurredAt", NULL AS author
   FROM tasks WHERE uuid = $1 AND $2::int < 0
   UNION ALL
   SELECT revision, type, status, ${micros("occurred_at")}, actor FROM task_events
@@ -143,7 +140,7 @@ export const make = Effect.gen(function*() {
 
   const get: Store["get"] = Effect.fnUntraced(function*(uuid) {
     const small = yield* outline(uuid)
-    const found = Option.isSome(small) && small.value.turnBytes > largeTurn
+    const found = Option.isSome(small) && small.value.turnBytes > Limits.smallText
       ? yield* first(withTurns, [[uuid]])
       : small
     return Option.map(found, (row) => {

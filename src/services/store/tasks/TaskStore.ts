@@ -150,7 +150,7 @@ export const RecordedEvent = Schema.Struct({
   status: TaskStatus,
   occurredAt: Timestamp,
   /** See `TaskChange`; null for the creation and what the core reported. */
-  actor: Schema.NullOr(Schema.String)
+  author: Schema.NullOr(Schema.String)
 })
 export type RecordedEvent = typeof RecordedEvent.Type
 
@@ -221,7 +221,7 @@ export class TaskStore extends Context.Service<TaskStore, {
   readonly cancelInterrupted: (
     sub: string,
     at: Timestamp,
-    actor?: string
+    author?: string
   ) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
   /**
    * Claims silent runs in order to dispatch them again, for this node alone, and counts the dispatch. A run is not claimed when its

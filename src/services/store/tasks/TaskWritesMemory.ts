@@ -58,7 +58,7 @@ const insert = (task: NewTask): TaskRow => ({
   coreState: null,
   toolResults: null,
   coreEventIds: new Set(),
-  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt, report: null, actor: null }]
+  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt, report: null, author: null }]
 })
 
 const create = Effect.fnUntraced(
@@ -143,7 +143,7 @@ const apply = (
     row.room = "held"
   }
   const { revision, status } = row
-  row.events.push({ revision, type: event._tag, status, occurredAt: at, report: change.report, actor: change.actor })
+  row.events.push({ revision, type: event._tag, status, occurredAt: at, report: change.report, author: change.author })
   if (row.room === "waiting") RunQueueMemory.enqueue(tables, row)
   if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
   for (const hook of tables.onEvent) hook(row)
@@ -210,13 +210,13 @@ export const make = Effect.gen(function*() {
 
     commit,
 
-    cancelInterrupted: (sub, at, actor) =>
+    cancelInterrupted: (sub, at, author) =>
       Effect.suspend(() =>
         Effect.forEach(
           [...tables.tasks.values()].filter(({ status, task }) =>
             status === "interrupted" && task.principal.sub === sub
           ),
-          (row) => applyTo(row, { _tag: "Canceled", reason: null, actor }, at)
+          (row) => applyTo(row, { _tag: "Canceled", reason: null, author }, at)
         )
       ),
 

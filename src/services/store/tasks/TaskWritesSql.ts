@@ -13,7 +13,7 @@ import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../../domain/Webhook.ts"
 import { Changes } from "../../signals/Changes.ts"
 import * as Batcher from "../sql/Batcher.ts"
-import { json, make as makeStatement, moment as momentOf, seconds } from "../sql/BatchStatement.ts"
+import * as Batch from "../sql/BatchStatement.ts"
 import { array, make as makeQueries, moment, query } from "../sql/Queries.ts"
 import { given, headColumns, headColumnsOf, notEnded } from "./TaskColumns.ts"
 import {
@@ -29,7 +29,7 @@ import {
 
 type Store = TaskStore["Service"]
 
-const { bool, float8, int4, text, uuid } = PgTypes.OID
+const { float8, int4, uuid } = PgTypes.OID
 
 interface Create {
   readonly task: NewTask
@@ -46,30 +46,29 @@ const Created = Schema.Struct({
   maximum: Schema.Int
 })
 
-const createTasks = makeStatement<Create, typeof Created>(
+const createTasks = Batch.make<Create, typeof Created>(
   Created,
   "create_tasks",
   `called.outcome, called.task_uuid AS "taskId", called.room, called.maximum`,
   {
     ...Object.fromEntries(given.map(({ name, of, ...type }) => [name, { ...type, of: ({ task }) => of(task) }])),
-    request: json(({ task }) => task.request),
-    user_token: { oid: text, of: ({ task }) => task.userToken },
-    callback_secret: { oid: text, of: ({ task }) => task.callbackSecret },
+    request: Batch.json(({ task }) => task.request),
+    user_token: Batch.text(({ task }) => task.userToken),
+    callback_secret: Batch.text(({ task }) => task.callbackSecret),
     metadata: {
-      oid: text,
-      of: ({ task }) => task.metadata === null ? null : JSON.stringify(task.metadata),
+      ...Batch.text(({ task }) => task.metadata === null ? null : JSON.stringify(task.metadata)),
       as: (bound) => `${bound}::jsonb`
     },
-    max_active: { oid: int4, of: ({ maxActive }) => maxActive },
-    spared: { oid: int4, of: ({ task }) => task.sparedSlots },
-    key: { oid: text, of: ({ key }) => key?.value },
-    fingerprint: { oid: text, of: ({ key }) => key?.fingerprint },
-    key_expires_at: momentOf(({ key, task }) =>
+    max_active: Batch.int4(({ maxActive }) => maxActive),
+    spared: Batch.int4(({ task }) => task.sparedSlots),
+    key: Batch.text(({ key }) => key?.value),
+    fingerprint: Batch.text(({ key }) => key?.fingerprint),
+    key_expires_at: Batch.moment(({ key, task }) =>
       key === undefined ? null : plus(task.createdAt, key.keptFor ?? Limits.idempotencyKeyTtl)
     ),
-    waits: { oid: bool, of: ({ entry }) => entry.waits },
-    core_runs: { oid: int4, of: ({ entry }) => entry.limits.runs },
-    assistant_runs: { oid: int4, of: ({ entry }) => entry.limits.runsPerAssistant }
+    waits: Batch.bool(({ entry }) => entry.waits),
+    core_runs: Batch.int4(({ entry }) => entry.limits.runs),
+    assistant_runs: Batch.int4(({ entry }) => entry.limits.runsPerAssistant)
   }
 )
 
@@ -95,33 +94,33 @@ const Committed = Schema.Union([
   })
 ])
 
-const commitTasks = makeStatement<Event, typeof Committed>(
+const commitTasks = Batch.make<Event, typeof Committed>(
   Committed,
   "commit_tasks",
   `called.outcome, called.has_first AS "recordedAcceptance", (called.head).callback_url IS NOT NULL AS "hasCallback", ${
     headColumnsOf("(called.head)")
   }`,
   {
-    uuid: { oid: uuid, of: ({ uuid }) => uuid },
-    run_id: { oid: uuid, of: ({ fence }) => fence?.runId },
-    core_event_id: { oid: text, of: ({ fence }) => fence?.coreEventId },
-    at: momentOf(({ at }) => at),
-    type: { oid: text, of: ({ event }) => event._tag },
-    records_acceptance: { oid: bool, of: ({ fence }) => fence?.recordsAcceptance === true },
-    error: { oid: text, of: ({ change }) => change.error },
-    pending_tool_calls: json(({ change }) => change.pendingToolCalls),
-    turn: json(({ change }) => change.turn),
-    report: { oid: text, of: ({ change }) => change.report },
-    core_state: json(({ change }) => change.coreState),
-    new_run_id: { oid: uuid, of: ({ change }) => change.run?.runId },
-    tool_results: json(({ change }) => change.run?.results),
-    user_token: { oid: text, of: ({ change }) => change.run?.userToken },
-    token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
-    token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
-    key: { oid: text, of: ({ key }) => key?.value },
-    fingerprint: { oid: text, of: ({ key }) => key?.fingerprint },
-    waits: { oid: bool, of: ({ waits }) => waits },
-    actor: { oid: text, of: ({ change }) => change.actor }
+    uuid: Batch.uuid(({ uuid }) => uuid),
+    run_id: Batch.uuid(({ fence }) => fence?.runId),
+    core_event_id: Batch.text(({ fence }) => fence?.coreEventId),
+    at: Batch.moment(({ at }) => at),
+    type: Batch.text(({ event }) => event._tag),
+    records_acceptance: Batch.bool(({ fence }) => fence?.recordsAcceptance === true),
+    error: Batch.text(({ change }) => change.error),
+    pending_tool_calls: Batch.json(({ change }) => change.pendingToolCalls),
+    turn: Batch.json(({ change }) => change.turn),
+    report: Batch.text(({ change }) => change.report),
+    core_state: Batch.json(({ change }) => change.coreState),
+    new_run_id: Batch.uuid(({ change }) => change.run?.runId),
+    tool_results: Batch.json(({ change }) => change.run?.results),
+    user_token: Batch.text(({ change }) => change.run?.userToken),
+    token_id: Batch.text(({ change }) => change.run?.principal.tokenId),
+    token_issued_at: Batch.seconds(({ change }) => change.run?.principal.issuedAt),
+    key: Batch.text(({ key }) => key?.value),
+    fingerprint: Batch.text(({ key }) => key?.fingerprint),
+    waits: Batch.bool(({ waits }) => waits),
+    actor: Batch.text(({ change }) => change.author)
   }
 )
 
@@ -134,10 +133,10 @@ interface Attempt {
 /** The present head; null for a task that was deleted. */
 const Present = Schema.Union([Schema.Struct({ uuid: Schema.Null }), TaskHead])
 
-const startAcceptance = makeStatement<Attempt, typeof Present>(Present, "start_acceptance", headColumnsOf("called"), {
-  uuid: { oid: uuid, of: ({ uuid }) => uuid },
-  run_id: { oid: uuid, of: ({ runId }) => runId },
-  deadline: momentOf(({ deadline }) => deadline)
+const startAcceptance = Batch.make<Attempt, typeof Present>(Present, "start_acceptance", headColumnsOf("called"), {
+  uuid: Batch.uuid(({ uuid }) => uuid),
+  run_id: Batch.uuid(({ runId }) => runId),
+  deadline: Batch.moment(({ deadline }) => deadline)
 })(false)
 
 /** A row that is locked is being changed, so its run lives. */
@@ -176,7 +175,7 @@ export const make = Effect.gen(function*() {
     },
     // `create_tasks` locks the user, and counts once for rows of a user that follow one another.
     lockOf: ({ task }) => task.principal.sub,
-    laneOf: ({ task }) => isLarge(task.request) ? "large" : "batch",
+    kindOf: ({ task }) => isLarge(task.request) ? "large" : "batch",
     lengthOf: ({ task }) => task.request.length
   })
 
@@ -202,7 +201,7 @@ export const make = Effect.gen(function*() {
     keyOf: lockOf,
     lockOf,
     // An idempotency key is a second lock, whose order is not that of the tasks. A statement with one row cannot deadlock, since it takes the key's lock after the task's.
-    laneOf: (event) => isLarge(event) ? "large" : event.key === undefined ? "batch" : "single",
+    kindOf: (event) => isLarge(event) ? "large" : event.key === undefined ? "batch" : "single",
     lengthOf: ({ length }) => length
   })
 
@@ -225,8 +224,8 @@ export const make = Effect.gen(function*() {
     lockOf
   })
 
-  const cancelInterrupted: Store["cancelInterrupted"] = Effect.fnUntraced(function*(sub, at, actor) {
-    const event = TaskEvent.cases.Canceled.make({ reason: null, actor })
+  const cancelInterrupted: Store["cancelInterrupted"] = Effect.fnUntraced(function*(sub, at, author) {
+    const event = TaskEvent.cases.Canceled.make({ reason: null, author })
     const commits = yield* Effect.forEach(
       yield* rows(interrupted, [sub]),
       ({ uuid }) => commit(uuid, event, at),

@@ -5,11 +5,12 @@
  */
 import { PgTypes } from "@effect/sql-pg"
 import { Duration, Schema } from "effect"
+import * as Limits from "../../../domain/Limits.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
 import * as ScanFloor from "../../timing/ScanFloor.ts"
 import { array, hidden, micros, moment, query } from "../sql/Queries.ts"
 import { bodyColumnsOf, BodyFields, bodyTables, turnOf } from "./WebhookStatements.ts"
-import { type ClaimRequest, largeBody, provenShare } from "./WebhookStore.ts"
+import { type ClaimRequest, provenShare } from "./WebhookStore.ts"
 
 /** Deliveries that are due above which there is a backlog, and deliveries that are read then. */
 const backlog = 256
@@ -176,8 +177,8 @@ export const claim = query(
   FROM claimed d ${bodyTables}
   CROSS JOIN LATERAL (SELECT calls_bytes + coalesce(octet_length(${turnOf}), 0) AS bytes) AS size
   CROSS JOIN LATERAL (
-    SELECT bytes, CASE WHEN bytes <= ${largeBody} THEN d.pending_tool_calls END AS pending_tool_calls,
-      CASE WHEN bytes <= ${largeBody} THEN ${turnOf} END AS turn
+    SELECT bytes, CASE WHEN bytes <= ${Limits.smallText} THEN d.pending_tool_calls END AS pending_tool_calls,
+      CASE WHEN bytes <= ${Limits.smallText} THEN ${turnOf} END AS turn
   ) AS shown`
 )
 

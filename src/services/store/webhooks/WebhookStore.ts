@@ -11,9 +11,6 @@ import type { TaskId } from "../../../domain/Task.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { AttemptError, Delivery, DeliveryKey } from "../../../domain/Webhook.ts"
 
-/** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
-export const largeBody = 64 * 1024
-
 /** Deliveries to proven origins that are claimed for each to another, if there are as many. */
 export const provenShare = 3
 

@@ -1,18 +1,11 @@
-import { Duration, Effect, Layer, Option } from "effect"
+import { Duration, Effect, Layer, Option, Struct } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
 import type { TaskId } from "../../../domain/Task.ts"
 import { plus, type Timestamp } from "../../../domain/Timestamp.ts"
 import { type Delivery, deliveryId, type DeliveryKey, originOf } from "../../../domain/Webhook.ts"
 import { makeFormatted } from "../../Extensions.ts"
 import { type DeliveryRow, MemoryTables, type NewDelivery } from "../MemoryTables.ts"
-import {
-  type AttemptOutcome,
-  type ClaimRequest,
-  largeBody,
-  provenShare,
-  type Redelivery,
-  WebhookStore
-} from "./WebhookStore.ts"
+import { type AttemptOutcome, type ClaimRequest, provenShare, type Redelivery, WebhookStore } from "./WebhookStore.ts"
 
 type Rows = MemoryTables["Service"]["deliveries"]
 
@@ -82,17 +75,17 @@ const rank = (
       const isProven = byOrigin.get(row.origin)?.isProven ?? provenOrigins.has(row.origin)
       const ofThis = byUser.get(row.sub) ?? ofUser
       const ofOrigin = byOrigin.get(row.origin)?.permits ?? (isProven ? ofProven : ofUnproven)
-      const ofLane = isProven ? Infinity : Math.min(unproven, ofThis.unproven)
-      return { row, isProven, ofOrigin, ofUser: ofThis.total, ofLane }
+      const ofPart = isProven ? Infinity : Math.min(unproven, ofThis.unproven)
+      return { row, isProven, ofOrigin, ofUser: ofThis.total, ofPart }
     })
-    .filter(({ ofLane, ofOrigin, ofUser }) => Math.min(ofOrigin, ofUser, ofLane) > 0)
+    .filter(({ ofPart, ofOrigin, ofUser }) => Math.min(ofOrigin, ofUser, ofPart) > 0)
   const ofOrigins = numbered(permitted, "inOrigin", ({ row }) => row.origin)
     .filter(({ inOrigin, ofOrigin }) => inOrigin <= ofOrigin)
     .toSorted((one, other) => one.inOrigin - other.inOrigin)
   const inTurns = numbered(ofOrigins, "turn", ({ isProven, row }) => JSON.stringify([row.sub, isProven]))
     .toSorted((one, other) => Number(other.isProven) - Number(one.isProven))
   const inOrder = numbered(inTurns, "inUser", ({ row }) => row.sub)
-    .filter(({ inUser, ofLane, ofUser, turn }) => inUser <= ofUser && turn <= ofLane)
+    .filter(({ inUser, ofPart, ofUser, turn }) => inUser <= ofUser && turn <= ofPart)
     .toSorted((one, other) => one.turn - other.turn)
   const ranked = numbered(inOrder, "position", ({ isProven }) => isProven)
     .filter(({ isProven, position }) => isProven || position <= unproven)
@@ -114,38 +107,20 @@ const claim = (tables: MemoryTables["Service"], request: ClaimRequest) => {
       error: null
     })
     const attempt = row.attempts.length
-    const {
-      body,
-      createdAt: happenedAt,
-      dueAt,
-      format,
-      isSending: isAfterLost,
-      origin,
-      revision,
-      secret,
-      sub,
-      taskId,
-      url
-    } = row
+    const { body, dueAt, isSending } = row
     row.dueAt = plus(at, leases[Math.min(attempt, leases.length) - 1] ?? Duration.zero)
     row.isSending = true
-    const isLast = attempt >= row.allowed
     return {
-      taskId,
-      revision,
-      happenedAt,
-      sub,
-      url,
-      origin,
-      isProven: byOrigin.get(origin)?.isProven ?? tables.provenOrigins.has(origin),
-      secret,
-      body: format !== null || body.length > largeBody ? null : body,
+      ...Struct.pick(row, ["taskId", "revision", "sub", "url", "origin", "secret"]),
+      happenedAt: row.createdAt,
+      isProven: byOrigin.get(row.origin)?.isProven ?? tables.provenOrigins.has(row.origin),
+      body: row.format !== null || body.length > Limits.smallText ? null : body,
       bytes: body.length,
       attempt,
       claimedAt: at,
-      isLast,
+      isLast: attempt >= row.allowed,
       dueAt: dueAt ?? at,
-      isAfterLost
+      isAfterLost: isSending
     }
   })
   return { deliveries, hasMore: permitted > deliveries.length && deliveries.length > 0, oldest: null }

@@ -1,5 +1,5 @@
 /** Deliveries in Postgres; see `WebhookStatements`. */
-import { Array as Arr, Duration, Effect, Layer, Option, Struct } from "effect"
+import { Array as Arr, Duration, Effect, Layer, Option } from "effect"
 import type { OpaqueJson } from "../../../domain/json/OpaqueJson.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import * as TaskView from "../../../domain/TaskView.ts"
@@ -8,23 +8,7 @@ import { PendingWork } from "../PendingWork.ts"
 import { make as makeQueries } from "../sql/Queries.ts"
 import * as WebhookClaim from "./WebhookClaim.ts"
 import * as Statements from "./WebhookStatements.ts"
-import { largeBody, WebhookStore } from "./WebhookStore.ts"
-
-/** Columns that are fields of a claimed delivery. */
-const shared = [
-  "revision",
-  "happenedAt",
-  "sub",
-  "url",
-  "origin",
-  "isProven",
-  "attempt",
-  "isLast",
-  "dueAt",
-  "isAfterLost",
-  "secret",
-  "bytes"
-] as const
+import { WebhookStore } from "./WebhookStore.ts"
 
 export const layer = Layer.effect(
   WebhookStore,
@@ -43,9 +27,11 @@ export const layer = Layer.effect(
             for (const [row, body] of Arr.zip(changes, found)) if (Option.isSome(body)) bodies.set(row, body.value)
           }
           const deliveries = claimed.map((row) => {
-            const isReady = row.format === null && row.bytes <= largeBody
+            const isReady = row.format === null && row.bytes <= Limits.smallText
             const body = isReady ? TaskView.toJson(row) : bodies.get(row) ?? null
-            return { ...Struct.pick(row, shared), taskId: row.uuid, claimedAt: request.at, body }
+            // The body has these already, which may be long.
+            const { pendingToolCalls: _calls, turn: _turn, uuid: taskId, ...delivery } = row
+            return { ...delivery, taskId, claimedAt: request.at, body }
           })
           return { deliveries, hasMore: claimed[0]?.hasMore ?? false, oldest: claimed[0]?.oldest ?? null }
         }),

@@ -33,7 +33,7 @@ const settle = Effect.repeat(Effect.yieldNow, { times: 10 })
 
 const Row = Schema.Struct({
   key: Schema.Literals(["a", "b", "c"]),
-  lane: Schema.Literals(["batch", "batch", "single", "large"]),
+  kind: Schema.Literals(["batch", "batch", "single", "large"]),
   fault: Schema.Literals(["none", "none", "none", "row"])
 })
 const Statement = Schema.Struct({
@@ -177,21 +177,21 @@ describe("Batcher", () => {
         const ask = yield* Batcher.make({
           keyOf: ({ row }: Request) => row.key,
           lockOf: ({ row }) => row.key,
-          laneOf: ({ row }) => row.lane,
+          kindOf: ({ row }) => row.kind,
           run: Effect.fnUntraced(function*(requests: ReadonlyArray<Request>) {
             const { fault: planned, turns } = plan[statements++] ?? { fault: "none", turns: 0 }
             running.add(requests)
             const rows = [...running].flat().map(({ row }) => row)
             // Rows that run alone after a failure are statements of their own.
-            const lanes = [...running].map(([first]) => first?.row.lane)
-            for (const [lane, maximum] of Object.entries(Batcher.concurrency)) {
-              const count = lanes.filter((one) => one === lane).length
-              if (count > maximum && !hasFailed) violations.push(`${count} statements of ${lane}`)
+            const kinds = [...running].map(([first]) => first?.row.kind)
+            for (const [kind, maximum] of Object.entries(Batcher.concurrency)) {
+              const count = kinds.filter((one) => one === kind).length
+              if (count > maximum && !hasFailed) violations.push(`${count} statements of ${kind}`)
             }
             if (new Set(rows.map(({ key }) => key)).size < rows.length) {
               violations.push("two changes of one key at once")
             }
-            if (requests.length > 1 && requests.some(({ row }) => row.lane !== "batch")) {
+            if (requests.length > 1 && requests.some(({ row }) => row.kind !== "batch")) {
               violations.push("a single request in a batch")
             }
             const keys = requests.map(({ row }) => row.key)

@@ -8,7 +8,7 @@ import { bodyKey, standardKey, standardPrefix } from "../../domain/WebhookSignat
 export class HmacSha256 extends Context.Service<
   HmacSha256,
   (key: Uint8Array, content: ReadonlyArray<string | Uint8Array>, encoding: "hex" | "base64") => string
->()("async-task-service/services/webhooks/WebhookSignatures/HmacSha256") {}
+>()("async-task-service/services/webhooks/WebhookHeaders/HmacSha256") {}
 
 export const headersOf = (
   hmac: HmacSha256["Service"],
