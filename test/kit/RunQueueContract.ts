@@ -187,6 +187,16 @@ export const runQueueContract = (
       assert.deepStrictEqual(yield* drain({ at: later(at, 420) }), [old.uuid])
     }))
 
+  it.effect("admits a run that has risen to a class before the later ones of that class", () =>
+    Effect.gen(function*() {
+      const at = yield* now
+      const risen = yield* put({ priority: 4, createdAt: at })
+      const usual = yield* put({ priority: 5, createdAt: later(at, 61) })
+      const { heads } = yield* admit(1, { at: later(at, 62) })
+      assert.deepStrictEqual(ids(heads), [risen.uuid])
+      assert.deepStrictEqual(yield* drain({ at: later(at, 62) }), [usual.uuid])
+    }))
+
   it.effect("never exceeds a limit, uses all of it, and passes over assistants without room", () =>
     Effect.gen(function*() {
       const queue = yield* RunQueue

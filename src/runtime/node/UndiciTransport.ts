@@ -78,17 +78,19 @@ export const layer = Layer.effect(
             abort("timeout")
             resume(unavailable("timeout"))
           }, callTimeout)
-          const abort = exchange(dispatcher, request, maxAnswerBytes, {
+          const abort = exchange(dispatcher, request, Infinity, {
             onHead: (status, received) => {
               answer = { status, retryAfter: first(received["retry-after"]) }
             },
             onData: (chunk) => {
               received += chunk.length
               text = received > maxReadBytes ? "" : text + Buffer.from(chunk).toString("latin1")
+              if (received > maxAnswerBytes) abort("the answer is too long")
             },
             onEnd: (error) => {
               clearTimeout(timer)
-              if (error !== undefined) return resume(unavailable(rootCauseMessage(error)))
+              // The status of an answer that is too long counts: a run that was accepted must not be sent again.
+              if (error !== undefined && received <= maxAnswerBytes) return resume(unavailable(rootCauseMessage(error)))
               resume(answer === undefined ? unavailable("no response") : Effect.succeed({ ...answer, body: text }))
             }
           })

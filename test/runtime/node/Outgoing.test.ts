@@ -179,6 +179,17 @@ describe("a call through a proxy", () => {
     assert.strictEqual(status, 200)
     assert.lengthOf(proxy.asked, 1)
   })
+
+  it("are started by an answer of any length", async () => {
+    await using server = http.createServer((_, response) => void response.writeHead(202).end("x".repeat(5_000_000)))
+    await once(server.listen(0, "127.0.0.1"), "listening")
+    const { port } = server.address() as AddressInfo
+    const answer = await Effect.flatMap(
+      CoreTransport,
+      ({ post }) => post(`http://127.0.0.1:${port}/runs`, {}, [new TextEncoder().encode("{}")])
+    ).pipe(Effect.provide(UndiciTransport.layer), Effect.runPromise)
+    assert.deepStrictEqual(answer, { status: 202, retryAfter: undefined, body: "" })
+  })
 })
 
 describe("a webhook", () => {

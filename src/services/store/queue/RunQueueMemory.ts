@@ -135,7 +135,7 @@ export const layer = Layer.effect(
               rank: raised.has(row.class) ? row.class : rankOf(row)
             }))
             const [next] = firsts.toSorted((one, other) =>
-              other.rank === one.rank ? other.row.class - one.row.class : other.rank - one.rank
+              other.rank === one.rank ? inOrder(one.row, other.row) : other.rank - one.rank
             )
             if (next === undefined) break
             const { row: { class: own, taskId, ticket } } = next

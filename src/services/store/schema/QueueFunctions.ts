@@ -228,9 +228,9 @@ BEGIN
         WHERE a.assistant_id <> ALL (closed) AND (c = ${resumedClass} OR a.assistant_id <> ALL (paused));
         is_cut := false;
       END IF;
-      SELECT array_agg(task_uuid ORDER BY rank DESC, class DESC, ${order}) INTO chosen FROM (
+      SELECT array_agg(task_uuid ORDER BY rank DESC, ${order}) INTO chosen FROM (
         SELECT * FROM (
-          SELECT *, row_number() OVER (PARTITION BY assistant_id ORDER BY rank DESC, class DESC, ${order}) AS nth FROM (
+          SELECT *, row_number() OVER (PARTITION BY assistant_id ORDER BY rank DESC, ${order}) AS nth FROM (
             SELECT *, class + CASE
               WHEN class = ${resumedClass} THEN 1000000
               WHEN row_number() OVER (PARTITION BY class ORDER BY ${order}) > 1 THEN 0
@@ -244,7 +244,7 @@ BEGIN
         WHERE nth <= coalesce((
           SELECT room FROM unnest(limited, rooms) AS l (assistant_id, room) WHERE l.assistant_id = numbered.assistant_id
         ), p_assistant_runs, free)
-        ORDER BY rank DESC, class DESC, ${order} LIMIT free
+        ORDER BY rank DESC, ${order} LIMIT free
       ) AS next;
       EXIT WHEN is_cut IS NOT TRUE OR cardinality(chosen) >= free;
     END LOOP;
