@@ -21,10 +21,14 @@ export interface Route {
   readonly path: string
 }
 
+/** A group of documented routes, `HttpApiGroup.make("notes")`. */
+type Group = HttpApiGroup.Constraint & { readonly endpoints: Readonly<Record<string, Route>> }
+
 export interface ExtensionRoutes {
-  /** The codes of its errors that the core does not have, for the reference. */
+  /** The codes of its errors that the core does not have: `{ note_not_found: [404, "The task has no note."] }`. */
   readonly errorCodes?: ErrorCodes
-  readonly routes: ReadonlyArray<Route>
+  /** Its routes that `publicGroup` and `documented` do not have: `[{ method: "GET", path: "/hello" }]`. */
+  readonly routes?: ReadonlyArray<Route>
   /** The extension itself answers other methods of its paths. */
   readonly answersAllMethods?: boolean
   /** Headers of requests that preflights of other origins list, even when they do not ask for them. */
@@ -33,16 +37,16 @@ export interface ExtensionRoutes {
   readonly sameOrigin?: ReadonlyArray<string>
   /** The beginnings of the routes that both the public and the internal listener serve. */
   readonly ofBothListeners?: ReadonlyArray<string>
-  /** Its part of the document of the internal interface. `selecting` is the path of a list of tasks with the parameters of all `taskField`s. */
+  /** Its part of the document of the internal interface: `{ group: OperatorUsageGroup }`. `selecting` is the path of a list of tasks with the parameters of all `taskField`s. */
   readonly documented?: {
-    readonly group: HttpApiGroup.Constraint
+    readonly group: Group
     readonly securitySchemes?: Node
     readonly selecting?: string
   }
   /** Its calls of the internal interface, an `RpcGroup`: `UsageRpc`. */
   readonly rpc?: { readonly requests: ReadonlyMap<string, AnyCall> }
-  /** Its part of the document of clients. */
-  readonly publicGroup?: HttpApiGroup.Constraint
+  /** Its part of the document of clients: `UsageGroup`. */
+  readonly publicGroup?: Group
   /** The name under which the console has screens of it: `"usage"`. */
   readonly screens?: string
   /** The names of its actions in the audit, by which the console filters it. */
@@ -63,6 +67,12 @@ export interface ExtensionRoutes {
     }
   }
 }
+
+/** All routes of an extension. */
+export const routesOf = ({ documented, publicGroup, routes = [] }: ExtensionRoutes): ReadonlyArray<Route> => [
+  ...[publicGroup, documented?.group].flatMap((group) => group === undefined ? [] : Object.values(group.endpoints)),
+  ...routes
+]
 
 export const Extensions = Context.Reference<ReadonlyArray<ExtensionRoutes>>(
   "async-task-service/http/ExtensionRoutes/Extensions",

@@ -5,7 +5,7 @@ import { type Audience, isServed } from "./Audience.ts"
 import { Api } from "./contract/Api.ts"
 import { routes as liveRoutes } from "./contract/LiveProtocol.ts"
 import { path as rpcPath } from "./contract/rpc/Rpc.ts"
-import type { ExtensionRoutes, Route } from "./ExtensionRoutes.ts"
+import { type ExtensionRoutes, type Route, routesOf } from "./ExtensionRoutes.ts"
 
 interface KnownRoute extends Route {
   readonly pattern: RegExp
@@ -32,7 +32,7 @@ const coreRoutes: ReadonlyArray<KnownRoute> = [
 /** Their patterns are made once: every request to an unknown path, also of a stranger, is compared with all of them. */
 const singleMethodRoutes = Function.memoize((extensions: ReadonlyArray<ExtensionRoutes>) => [
   ...coreRoutes,
-  ...extensions.flatMap(({ answersAllMethods, routes }) => answersAllMethods === true ? [] : routes.map(withPattern))
+  ...extensions.filter(({ answersAllMethods }) => answersAllMethods !== true).flatMap(routesOf).map(withPattern)
 ])
 
 export const allowedMethods = (
@@ -91,7 +91,7 @@ export const isSameOriginOnly = (
 
 /** Returns the span name of a request by OpenTelemetry's convention: the method and the route. */
 export const spanNames = (extensions: ReadonlyArray<ExtensionRoutes>) => {
-  const known = [...coreRoutes, ...extensions.flatMap(({ routes }) => routes.map(withPattern))]
+  const known = [...coreRoutes, ...extensions.flatMap(routesOf).map(withPattern)]
   return (request: HttpServerRequest.HttpServerRequest): string => {
     const path = pathOf(request)
     const method = request.method === "HEAD" ? "GET" : request.method

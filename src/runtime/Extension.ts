@@ -115,9 +115,9 @@ interface LoadedExtension {
   readonly layer: ExtensionLayer
   /** The handlers of `routes.rpc`: `BotRpc.toLayer({ "Bot.say": … })`. */
   readonly rpc?: ExtensionLayer
-  /** The identity of operators, by the one extension that knows them. */
+  /** The identity of operators, by the one extension that knows them: `OperatorAuthorization.layer`. */
   readonly operators?: Layer.Layer<OperatorAuthorization, SqlError.SqlError, EngineServices>
-  /** Operators that may change nothing, and so read the metrics too. */
+  /** Operators that may change nothing, and so read the metrics too: `[{ name: "grafana", token }]`. */
   readonly readers?: ReadonlyArray<{ readonly name: string; readonly token: Redacted.Redacted }>
   /** Its routes for operators, which exist if another extension knows operators: `HttpApiBuilder.layer(OperatorUsageApi)`. */
   readonly forOperators?: Layer.Layer<never, SqlError.SqlError, EngineServices | OperatorAuthorization>
@@ -125,7 +125,7 @@ interface LoadedExtension {
   readonly taskLink?: Effect.Effect<TaskLink, never, SqlClient.SqlClient>
   /** Its bounds on the creates of a user: `[(sub) => isFull(sub) ? new CreateRefused({ limit: "stored_bytes", … }) : undefined]`. */
   readonly createLimits?: ReadonlyArray<CreateLimit>
-  /** Run when the metrics are read, at most every 30 s. */
+  /** Run when the metrics are read, at most every 30 s: `Effect.flatMap(count, (found) => Metric.update(gauge, found))`. */
   readonly gaugeHook?: Effect.Effect<void>
   /** Other systems that it calls, for `doctor`: `[{ name: "tokens of schedules", url }]`. */
   readonly upstreams?: ReadonlyArray<{ readonly name: string; readonly url: string }>
@@ -134,7 +134,7 @@ interface LoadedExtension {
 }
 
 /**
- * The smallest extension has settings, a layer with its routes, and their list, by which other methods of a path are answered:
+ * The smallest extension has settings, a layer with its routes, and their list: so other methods of a path are answered with 405.
  *
  * ```ts
  * export const extension: Extension = {
@@ -156,11 +156,14 @@ export interface Extension {
   readonly tables?: Tables
   /** The formats of webhooks that its tasks name, also while its settings turn it off: `{ openai: (changes) => bodies }`. */
   readonly callbackFormats?: Effect.Effect<Readonly<Record<string, CallbackFormat>>, never, SqlClient.SqlClient>
-  /** Its reading of the turns of events, also while its settings turn it off. One extension has it. */
+  /** Its reading of the turns of events, also while its settings turn it off: `{ shape, read: (turn) => json }`. One extension has it. */
   readonly turnReport?: TurnReport
-  /** Its data of users, which an operator exports and erases, also while its settings turn it off. */
+  /**
+   * Its data of users, which an operator exports and erases, also while its settings turn it off:
+   * `{ tables: [{ table: "bot_chats", isOfUser: "sub = $1::text", exported: null }] }`
+   */
   readonly userData?: UserData
-  /** Its changes in the transaction of a revocation, also while its settings turn it off. */
+  /** Its changes in the transaction of a revocation, also while its settings turn it off: `() => [{ text: "UPDATE bot_chats …", values }]`. */
   readonly onRevoked?: RevocationHook
 }
 

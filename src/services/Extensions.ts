@@ -65,10 +65,7 @@ export const TaskLinks = Context.Reference<ReadonlyArray<TaskLink>>("async-task-
   defaultValue: () => []
 })
 
-/**
- * A table with rows of users, by which all that is kept of a user is exported and erased. Each table that names a user has one, and a test
- * finds those that have none; rows that refer to `tasks` with ON DELETE CASCADE go with their task and need none.
- */
+/** A table with rows of users, by which all that is kept of a user is exported and erased. */
 export interface UserTable {
   readonly table: string
   /** The rows of the user `$1`, as a condition. */
@@ -84,9 +81,15 @@ export interface UserTable {
   } | null
 }
 
-/** The data of users, in the order in which it is erased. */
+/**
+ * The data of users. Each table that has a user or a task in a column is in one of the two lists, which a test compares with the schema: a
+ * foreign key that cascades erases rows with their task, but exports none.
+ */
 export interface UserData {
+  /** In the order in which they are erased. */
   readonly tables: ReadonlyArray<UserTable>
+  /** Tables that are neither exported nor erased here, with the reason: `{ bot_drafts: "go into the task's request" }`. */
+  readonly others?: Readonly<Record<string, string>>
   /** The fields of a user that operators see: SQL of a value of JSON about the user `$1`, by field. */
   readonly summary?: Readonly<Record<string, string>>
 }

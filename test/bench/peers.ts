@@ -3,12 +3,13 @@
  *
  * The contestants take turns within each round, each on a database of its own: this service as it is packaged, or with
  * `CHECKOUT=1` from its sources as `npm start` runs them, with the built-in core and with an external core that completes each
- * run immediately; and graphile-worker, pg-boss and BullMQ behind the HTTP server of `queueShim.ts`, with jobs that do nothing.
+ * run immediately; and graphile-worker, pg-boss, DBOS and BullMQ behind the HTTP server of `queueShim.ts`, with jobs that do nothing.
  * All are as durable: Postgres waits for its log, and Redis for its own (`appendfsync always`). Without `redis-server` in the
  * path BullMQ is left out. CPU is that of the service and of its database; clients and the external core are not counted. Each
  * contestant first creates and polls for `warmUp` seconds, because V8 compiles for twenty seconds under this load: with 0 the
  * figures are those of a service that has just started. Compare ratios within one run only: all share the machine's cores. A
- * disk that stalls decides the p99 of 20 tasks/s. At last each contestant is killed (kill −9) with work on hand and started again.
+ * disk that stalls decides the p99 of 20 tasks/s. Then each contestant is killed (kill −9) with work on hand and started again. At last
+ * another process of each, but for the built-in core, has results of 1 MB, which are stored and read.
  *
  * Prints the machine and the versions, medians, and the least and most of all rounds. `RESULTS=file.json` names the file of the raw
  * results, `.bench/peers-DATE.json` by default.
@@ -35,8 +36,9 @@ const clients = 32
 const pollInterval = 10
 const steadyRate = 20
 const burst = 5000
+const megabyte = 1024 * 1024
 
-const contestants = ["built-in core", "external core", "graphile-worker", "pg-boss", "BullMQ"] as const
+const contestants = ["built-in core", "external core", "graphile-worker", "pg-boss", "DBOS", "BullMQ"] as const
 type Contestant = typeof contestants[number]
 const hasRedis = spawnSync("redis-server", ["--version"]).status === 0
 if (!hasRedis) console.error("redis-server is not installed: BullMQ is left out")
@@ -44,7 +46,8 @@ const present = contestants.filter((name) => name !== "BullMQ" || hasRedis)
 
 /** Creates alone come last: they leave jobs behind that are still to be done. */
 const loads = [`${steadyRate} tasks/s`, "create and poll", `burst of ${burst}`, "create only"] as const
-type Load = typeof loads[number]
+const large = "create and poll, results of 1 MB"
+type Load = typeof loads[number] | typeof large
 
 interface Result {
   readonly perSecond: number
@@ -106,6 +109,7 @@ const createAndPoll = async (url: string, seconds: number) => {
 /** Runs a load and returns the milliseconds that each of its tasks took. */
 const run: Readonly<Record<Load, (url: string) => Promise<ReadonlyArray<number>>>> = {
   "create and poll": (url) => createAndPoll(url, seconds),
+  [large]: (url) => createAndPoll(url, seconds),
   "create only": async (url) => {
     const took: Array<number> = []
     const end = performance.now() + seconds * 1000
@@ -185,11 +189,12 @@ const startRedis = async () => {
   }
 }
 
-const start = async (contestant: Contestant): Promise<Running> => {
+/** `RESULT` is the size of a result in bytes. */
+const start = async (contestant: Contestant, results: { readonly RESULT?: string } = {}): Promise<Running> => {
   if (contestant === "BullMQ") {
     const redis = await startRedis()
     const run = async (): Promise<Running> => {
-      const shim = await startScript("queueShim.ts", { REDIS_URL: redis.url, QUEUE: contestant })
+      const shim = await startScript("queueShim.ts", { ...results, REDIS_URL: redis.url, QUEUE: contestant })
       const stop = async () => {
         shim.stop()
         await redis.stop()
@@ -200,15 +205,15 @@ const start = async (contestant: Contestant): Promise<Running> => {
   }
   const database = postgres.pid()
   const DATABASE_URL = await postgres.makeDatabase(`peers_${++databases}`)
-  if (contestant === "graphile-worker" || contestant === "pg-boss") {
+  if (contestant !== "built-in core" && contestant !== "external core") {
     const run = async (): Promise<Running> => ({
-      ...await startScript("queueShim.ts", { DATABASE_URL, QUEUE: contestant }),
+      ...await startScript("queueShim.ts", { ...results, DATABASE_URL, QUEUE: contestant }),
       database,
       again: run
     })
     return run()
   }
-  const core = contestant === "external core" ? await startScript("immediateCore.ts", {}) : undefined
+  const core = contestant === "external core" ? await startScript("immediateCore.ts", results) : undefined
   const settings = {
     DATABASE_URL,
     MAX_ACTIVE_TASKS: "1000000",
@@ -291,37 +296,43 @@ const measure = async ({ database, pid, url }: Running, load: Load): Promise<Res
 const admin = pg(postgres.url, { max: 1 })
 const [{ server_version } = { server_version: "" }] = await admin<[{ server_version: string }]>`SHOW server_version`
 await admin.end()
-const here = machine(server_version, ["effect", "graphile-worker", "pg-boss", "bullmq"])
+const here = machine(server_version, ["effect", "graphile-worker", "pg-boss", "@dbos-inc/dbos-sdk", "bullmq"])
 console.log(`${linesOf(here)}\n`)
 
 const results = new Map<string, Array<Result>>()
 const kills = new Map<Contestant, Array<Kill>>()
 for (let round = 1; round <= rounds; round++) {
   for (const contestant of present) {
-    const running = await start(contestant)
-    await createAndPoll(running.url, warmUp)
-    for (const load of loads) {
+    const note = async (running: Running, load: Load) => {
       const result = await measure(running, load)
       const key = `${load}\n${contestant}`
       results.set(key, [...(results.get(key) ?? []), result])
       console.error(`round ${round}, ${contestant}, ${load}: ${result.perSecond.toFixed(0)}/s`)
     }
+    const running = await start(contestant)
+    await createAndPoll(running.url, warmUp)
+    for (const load of loads) await note(running, load)
     const [killed, revived] = await kill(running)
     kills.set(contestant, [...(kills.get(contestant) ?? []), killed])
     console.error(`round ${round}, ${contestant}, kill −9: ${killed.missing} of ${held} missing`)
     await revived.stop()
+    if (contestant === "built-in core") continue
+    const withResults = await start(contestant, { RESULT: `${megabyte}` })
+    await createAndPoll(withResults.url, seconds)
+    await note(withResults, large)
+    await withResults.stop()
   }
 }
 
 console.log(`Medians of ${rounds} alternating rounds, ${seconds} s each; ${clients} clients`)
-for (const load of loads) {
+for (const load of [...loads, large] as const) {
   console.log(`\n${load}`)
   console.log(
     "                   tasks/s  least to most  of graphile   p50 ms   p99 ms  CPU ms/task: service  database   sum   RSS MiB"
   )
   const of = (contestant: Contestant, field: keyof Result) =>
     median((results.get(`${load}\n${contestant}`) ?? []).map((result) => result[field]))
-  for (const contestant of present) {
+  for (const contestant of present.filter((name) => results.has(`${load}\n${name}`))) {
     const each = (results.get(`${load}\n${contestant}`) ?? []).map(({ perSecond }) => perSecond)
     const [service, database] = [of(contestant, "service"), of(contestant, "database")]
     console.log([

@@ -34,27 +34,6 @@ export const schemas: Node = {
   }
 }
 
-/** What users write: the bodies of requests. In them null means the same as absent, and lists may be of any kind. */
-export const bodies = ["CreateTask", "RerunTask", "CreateSchedule", "UpdateSchedule", "PreviewSchedule", "ToolResult"]
-  .filter((name) => described[name] !== undefined)
-
-/** The types of responses. */
-export const responses = [
-  "Task",
-  "TaskSummary",
-  "TaskEvent",
-  "PageMeta",
-  "CreatedTask",
-  "ResumedTask",
-  "CanceledTask",
-  "CanceledTasks",
-  "Delivery",
-  "UploadedFile",
-  "Schedule",
-  "ScheduleRun",
-  "Usage"
-].filter((name) => described[name] !== undefined)
-
 export const pascal = (name: string) => name.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase())
 
 export const nameOf = ($ref: string) => $ref.split("/").at(-1) ?? ""
@@ -66,12 +45,48 @@ export const operations: ReadonlyArray<{
   readonly path: string
   readonly tags: ReadonlyArray<string>
   readonly parameters: ReadonlyArray<Node>
+  readonly requestBody: Node
+  readonly responses: Node
 }> = Object.entries<Node>(document["paths"]).flatMap(([path, methods]) =>
-  Object.entries<Node>(methods).map(([method, { operationId, parameters = [], tags = [] }]) => ({
+  Object.entries<Node>(methods).map((
+    [method, { operationId, parameters = [], requestBody = {}, responses, tags = [] }]
+  ) => ({
     id: operationId,
     method: method.toUpperCase(),
     path,
     tags,
-    parameters
+    parameters,
+    requestBody,
+    responses
   }))
 )
+
+const refsIn = (node: unknown): ReadonlyArray<string> =>
+  typeof node !== "object" || node === null
+    ? []
+    : Object.entries(node).flatMap(([key, value]) => key === "$ref" ? [nameOf(value)] : refsIn(value))
+
+/** The clients have a list, or a page of one, as a list of its items: it has no type of its own. */
+const isList = (fields: Node) => {
+  const [only, ...others] = Object.keys(fields).filter((name) => name !== "meta")
+  return only !== undefined && others.length === 0 && fields[only].type === "array"
+}
+
+/** The schemas that a body names. */
+const namesIn = ({ content = {} }: Node) =>
+  Object.values<Node>(content).flatMap(({ schema }) => refsIn(schema)).flatMap((name) => {
+    const { properties = {} } = described[name]
+    return isList(properties) ? refsIn(properties) : [name]
+  })
+
+/** What users write: the bodies of requests. In them null means the same as absent, and lists may be of any kind. */
+export const bodies = [...new Set(operations.flatMap(({ requestBody }) => namesIn(requestBody)))]
+
+/** What they read. */
+export const answers = [
+  ...new Set(
+    operations.flatMap(({ responses }) =>
+      Object.entries<Node>(responses).flatMap(([status, response]) => status.startsWith("2") ? namesIn(response) : [])
+    )
+  )
+]

@@ -1,6 +1,6 @@
 /** The types of the Python client, made from the OpenAPI document of clients. `npm run docs` writes them. */
 import { mediaTypes } from "../../src/domain/MediaTypes.ts"
-import { bodies, nameOf, type Node, operations, pascal, responses, schemas as described } from "./clientTypes.ts"
+import { answers, bodies, nameOf, type Node, operations, pascal, schemas as described } from "./clientTypes.ts"
 
 const schemas: Node = {
   ...described,
@@ -132,7 +132,7 @@ const define = (name: string, schema: Node = schemas[name] ?? {}): string => {
   return name
 }
 
-for (const name of [...bodies, ...responses]) define(name)
+for (const name of [...bodies, ...answers]) define(name)
 
 /** The values of `include`, by operation. */
 for (const { id, parameters } of operations) {

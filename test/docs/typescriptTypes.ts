@@ -1,5 +1,5 @@
 /** The types of the Promise client, made from the OpenAPI document of clients. `npm run docs` writes them. */
-import { bodies, nameOf, type Node, operations, pascal, responses, schemas as described } from "./clientTypes.ts"
+import { answers, bodies, nameOf, type Node, operations, pascal, schemas as described } from "./clientTypes.ts"
 
 /** The usual shape of a turn is written by hand, in a module that the domain uses too. */
 const ofTurns = new Set(["JsonObject", "Turn", "OutputItem", "TextOutput", "ImageOutput", "FileOutput", "OutputFile"])
@@ -113,10 +113,10 @@ export const makeTypes = (schemas: Node, renamed: Readonly<Record<string, string
   return { define, definitions, typeOf, used }
 }
 
-const { define, definitions, typeOf } = makeTypes(schemas, renamed, ofTurns)
+const { definitions, typeOf } = makeTypes(schemas, renamed, ofTurns)
 
-for (const name of bodies) define(name, true)
-for (const name of [...responses, "StorageBase"]) define(name, false)
+for (const $ref of bodies) typeOf({ $ref }, "", true)
+for (const $ref of answers) typeOf({ $ref }, "", false)
 
 /** A list of values is sent with commas, and one value needs no list. */
 const parameterOf = ({ description, name, schema }: Node) => {

@@ -1,5 +1,5 @@
 /** The declarations that the clients' packages ship, as `npm run build` makes them. */
-import { execFileSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 
@@ -9,7 +9,11 @@ const root = path.resolve(import.meta.dirname, "../..")
 const emit = (config: string, directory: string, wanted: RegExp) => {
   const kept = ["--incremental", "--tsBuildInfoFile", path.join(directory, "build.json")]
   const args = ["-p", config, "--emitDeclarationOnly", ...kept, "--outDir", directory]
-  execFileSync(path.join(root, "node_modules/.bin/tsc"), args, { cwd: root, stdio: "pipe" })
+  const { status, stdout } = spawnSync(path.join(root, "node_modules/.bin/tsc"), args, { cwd: root, encoding: "utf8" })
+  if (status !== 0) {
+    process.stdout.write(`${stdout}\nThe clients' declarations were not made: mend these errors, and run it again.\n`)
+    process.exit(1)
+  }
   return fs.globSync("**/*.d.ts", { cwd: directory }).toSorted()
     .filter((file) => wanted.test(file) && fs.existsSync(path.join(root, "src", file.replace(/\.d\.ts$/, ".ts"))))
     .map((file) => `// ${file}\n${fs.readFileSync(path.join(directory, file), "utf8")}`)

@@ -15,16 +15,26 @@ const calls: ReadonlyArray<DocsExamples.DocumentedCall> = Object.entries<any>(do
   }))
 )
 
-const python = new URL("../../src/http/client/python/async_task_service_client/", import.meta.url)
+const root = new URL("../../", import.meta.url)
+const python = "src/http/client/python/async_task_service_client"
+const textOf = (file: string) => {
+  const url = new URL(file, root)
+  return fs.existsSync(url) ? fs.readFileSync(url, "utf8") : ""
+}
 
 describe("each operation of the document", () => {
   const client = new TaskServiceClient({ baseUrl: "http://127.0.0.1:3000", token: "x" })
 
   it.each(calls)("$operationId", (call) => {
     const method = DocsExamples.methodOf(call)
-    assert.isFunction(Reflect.get(Reflect.get(client, call.tag), method), method)
+    const shown = `the documentation of ${call.operationId} shows client.${call.tag}`
+    assert.isFunction(
+      Reflect.get(Reflect.get(client, call.tag) ?? {}, method),
+      `${shown}.${method}(): write it, in a resource with the name ${call.tag} in src/http/client/promise/resources.ts`
+    )
     const [, name = ""] = new RegExp(`client\\.${call.tag}\\.(\\w+)\\(`).exec(DocsExamples.python(call)) ?? []
-    assert.include(fs.readFileSync(new URL(`${call.tag}.py`, python), "utf8"), `def ${name}(`)
+    const file = `${python}/${call.tag}.py`
+    assert.include(textOf(file), `def ${name}(`, `${shown}.${name}(): write it in ${file}, which client.py imports`)
   })
 
   it("has the values of its example in each language", () => {

@@ -1,4 +1,5 @@
 import { HttpServerRequest } from "effect/http"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { assert, describe, it } from "vitest"
 import * as Routes from "../../src/http/Routes.ts"
 
@@ -24,6 +25,22 @@ describe("Routes", () => {
     ) {
       assert.strictEqual(spanName(request(method, path)), name)
     }
+  })
+
+  it("knows the routes of an extension from its groups and its list", () => {
+    const group = (path: `/${string}`) =>
+      HttpApiGroup.make("things").add(HttpApiEndpoint.put("put", path), HttpApiEndpoint.get("get", path))
+    const routes = {
+      publicGroup: group("/api/things/:id"),
+      documented: { group: group("/internal/things/:id") },
+      routes: [{ method: "POST", path: "/raw" }]
+    }
+    const allowed = (path: string) => Routes.allowedMethods([routes], path, "all")
+    assert.deepStrictEqual(allowed("/api/things/7"), ["PUT", "GET", "HEAD"])
+    assert.deepStrictEqual(allowed("/internal/things/7"), ["PUT", "GET", "HEAD"])
+    assert.deepStrictEqual(allowed("/raw"), ["POST"])
+    assert.strictEqual(Routes.spanNames([routes])(request("PUT", "/api/things/7")), "PUT /api/things/:id")
+    assert.deepStrictEqual(Routes.allowedMethods([{ ...routes, answersAllMethods: true }], "/raw", "all"), [])
   })
 
   it("has one path for all that name the same resource", () => {

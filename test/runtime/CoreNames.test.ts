@@ -2,6 +2,7 @@
 import { Predicate } from "effect"
 import { globSync, readdirSync, readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
+import { routesOf } from "../../src/http/ExtensionRoutes.ts"
 import { extensions } from "../../src/runtime/loadedExtensions.ts"
 
 const src = new URL("../../src/", import.meta.url)
@@ -43,7 +44,7 @@ const names: ReadonlyMap<string, RegExp> = new Map([
   ...[...created("INDEX"), ...created("FUNCTION"), ...settings, ...calls, ...more].map((name) =>
     [name, asWord(name)] as const
   ),
-  ...extensions.flatMap(({ routes: { routes } }) => routes.map(({ path }) => [path, asPath(path)] as const))
+  ...extensions.flatMap(({ routes }) => routesOf(routes)).map(({ path }) => [path, asPath(path)] as const)
 ])
 
 /** By file: what it may name, with the reason. */

@@ -2,6 +2,7 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Array as Arr, Effect, Layer, Option, Schema } from "effect"
 import { TaskId } from "../../domain/Task.ts"
+import type { UserData } from "../Extensions.ts"
 import type { Tables } from "../store/schema/Migrations.ts"
 import { array, countQuery, make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import { FacadeLegs, FoundLeg } from "./FacadeLegs.ts"
@@ -22,6 +23,11 @@ export const tables: Tables = {
     )`,
     `CREATE INDEX facade_legs_unstored ON facade_legs (task_uuid) WHERE NOT is_stored`
   ]]
+}
+
+export const userData: UserData = {
+  tables: [],
+  others: { facade_legs: "request and turn of the task in the form of a protocol; the rows go with the task" }
 }
 
 /** Does nothing when the task is deleted meanwhile. */

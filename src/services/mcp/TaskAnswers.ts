@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
+import type { UserData } from "../Extensions.ts"
 import type { Tables } from "../store/schema/Migrations.ts"
 import { make as makeQueries, query } from "../store/sql/Queries.ts"
 
@@ -16,6 +17,11 @@ export const tables: Tables = {
       PRIMARY KEY (task_uuid, key)
     )`
   ]]
+}
+
+export const userData: UserData = {
+  tables: [],
+  others: { task_answers: "waits for the last answer of an interrupt, and goes on to the core or with the task" }
 }
 
 /** The first answer to a key counts. All answers of a task together are as large as the body of one request may be. */

@@ -143,10 +143,13 @@ export const tables: Tables = {
 
 const isOfUser = "sub = $1::text"
 
-/** The audit and bulk actions stay, and have a pseudonym after an erasure. */
 export const userData: UserData = {
   tables: [
     { table: "operator_reruns", isOfUser, exported: null },
     { table: "stored_bytes", isOfUser, exported: null }
-  ]
+  ],
+  others: {
+    operator_actions: "the audit stays, with a pseudonym after an erasure",
+    operator_bulk: "bulk actions stay, with a pseudonym after an erasure"
+  }
 }

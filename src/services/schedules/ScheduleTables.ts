@@ -169,7 +169,6 @@ export const onRevoked = (revocation: Revocation) => {
 const isOfUser = "sub = $1::text"
 const at = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
-/** The runs go with their schedule. */
 export const userData: UserData = {
   tables: [{
     table: "schedules",
@@ -193,6 +192,7 @@ export const userData: UserData = {
       }
     }
   }],
+  others: { schedule_runs: "`runs` of their schedule, with which they go" },
   summary: {
     schedules: `SELECT json_build_object('active', count(*) FILTER (WHERE state = 'active'),
         'paused', count(*) FILTER (WHERE state = 'paused'), 'ended', count(*) FILTER (WHERE state = 'ended'))

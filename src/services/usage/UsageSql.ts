@@ -173,6 +173,7 @@ export const userData: UserData = {
       }
     }
   ],
+  others: { usage_costs: "the hours have the cost; the rows go with the task" },
   summary: {
     usage: `SELECT json_build_object('tasks', coalesce(sum(tasks), 0), 'total_tokens', coalesce(sum(total_tokens), 0),
         'cost', trim_scale(sum(cost))::text)

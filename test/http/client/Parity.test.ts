@@ -132,6 +132,7 @@ it("each other group of the document has such a test", () => {
   const groups = new Set(operations.flatMap(({ tags }) => tags))
   for (const group of groups) {
     if (group === "tasks" || group === "files") continue
-    assert.isTrue(existsSync(new URL(`${group}/Parity.test.ts`, import.meta.url)), group)
+    const file = `${group}/Parity.test.ts`
+    assert.isTrue(existsSync(new URL(file, import.meta.url)), `write test/http/client/${file}, as usage/ has it`)
   }
 })

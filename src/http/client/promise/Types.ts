@@ -139,6 +139,31 @@ export interface RerunTask {
   readonly metadata?: Metadata | null | undefined
 }
 
+/** Options of a redelivery. */
+export interface Redeliver {
+  /**
+   * The task's `callback_secret`. Required for a signed webhook that was delivered, because the secret is deleted on
+   * success.
+   */
+  readonly callback_secret?: string | null | undefined
+}
+
+/** The result of one pending call. */
+export interface ToolResult {
+  /** The `id` of a pending call. */
+  readonly tool_call_id: string
+  /** The output of the tool: any JSON. */
+  readonly output: Json
+  /** Whether the tool failed. `output` then describes the error. */
+  readonly is_error?: boolean | null | undefined
+}
+
+/** Why the task is canceled. */
+export interface CancelTask {
+  /** Stored in `error`; up to 1000 characters. */
+  readonly reason?: string | null | undefined
+}
+
 /** A schedule. `null` means the same as absent. */
 export interface CreateSchedule {
   /** `cron` fires at every moment of a rhythm, `once` at one moment. */
@@ -177,6 +202,17 @@ export interface CreateSchedule {
   /** Pauses the schedule when as many of its tasks in a row failed. */
   readonly pause_after_failures?: number | null | undefined
   readonly task: CreateTask
+}
+
+/** The rhythm to show. */
+export interface PreviewSchedule {
+  readonly cron: string
+  /** An IANA time zone such as `Europe/Berlin`; `UTC` by default. */
+  readonly timezone?: string | null | undefined
+  /** Number of moments; 5 by default. */
+  readonly count?: number | null | undefined
+  /** The moments after this one; now by default. */
+  readonly after?: string | null | undefined
 }
 
 /** The fields to change; `null` resets an optional one. `task` is replaced whole. */
@@ -219,25 +255,19 @@ export interface UpdateSchedule {
   readonly task?: CreateTask | undefined
 }
 
-/** The rhythm to show. */
-export interface PreviewSchedule {
-  readonly cron: string
-  /** An IANA time zone such as `Europe/Berlin`; `UTC` by default. */
-  readonly timezone?: string | null | undefined
-  /** Number of moments; 5 by default. */
-  readonly count?: number | null | undefined
-  /** The moments after this one; now by default. */
-  readonly after?: string | null | undefined
+/** Why the schedule is paused. */
+export interface PauseSchedule {
+  /** Shown in `paused_reason`; up to 1000 characters. */
+  readonly reason?: string | null | undefined
 }
 
-/** The result of one pending call. */
-export interface ToolResult {
-  /** The `id` of a pending call. */
-  readonly tool_call_id: string
-  /** The output of the tool: any JSON. */
-  readonly output: Json
-  /** Whether the tool failed. `output` then describes the error. */
-  readonly is_error?: boolean | null | undefined
+/** The task that was created. */
+export interface CreatedTask {
+  /** Task identifier. */
+  readonly uuid: string
+  readonly status: "pending"
+  /** The limit of this task, in seconds from creation. */
+  readonly max_execution_time: number
 }
 
 /** Status of a task. */
@@ -268,6 +298,44 @@ export interface WaitingOn {
   readonly silent_since: string | null
   /** With `silent_since`, how often the run was dispatched again since then; otherwise null. */
   readonly hand_overs: number | null
+}
+
+/** One row of the task list; it never has a `turn`. */
+export interface TaskSummary {
+  /** Task identifier. */
+  readonly uuid: string
+  readonly status: TaskStatus
+  /** Human-readable reason when failed; when canceled, the `reason` if one was given. */
+  readonly error: string | null
+  /** Moment of the creation. */
+  readonly created_at: string
+  /** Moment of the transition to a final status; null before. */
+  readonly completed_at: string | null
+  /** Present only while the status is interrupted: the client tool calls that need results. */
+  readonly pending_tool_calls?: ReadonlyArray<ToolCall>
+  /** Present only with `?include=metadata`: the `metadata` of the request. */
+  readonly metadata?: Metadata
+  /**
+   * Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first file; null
+   * if the request is not kept.
+   */
+  readonly excerpt?: string | null
+  /** Present only with `?include=assistant`: the assistant; null for a task of an early version. */
+  readonly assistant_id?: number | null
+  /** Present only with `?include=waiting_on`: the party that has to act next; null for an ended task. */
+  readonly waiting_on?: WaitingOn | null
+}
+
+/** Position of the page among all pages. */
+export interface PageMeta {
+  /** The requested page. */
+  readonly current_page: number
+  /** The requested page size. */
+  readonly per_page: number
+  /** At least 1. */
+  readonly last_page: number
+  /** All that match, over all pages. */
+  readonly total: number
 }
 
 /** The request of a task, without secrets. Requests of more than 262144 bytes are not kept. */
@@ -369,32 +437,6 @@ export interface Task {
   readonly usage?: TaskUsage | null
 }
 
-/** One row of the task list; it never has a `turn`. */
-export interface TaskSummary {
-  /** Task identifier. */
-  readonly uuid: string
-  readonly status: TaskStatus
-  /** Human-readable reason when failed; when canceled, the `reason` if one was given. */
-  readonly error: string | null
-  /** Moment of the creation. */
-  readonly created_at: string
-  /** Moment of the transition to a final status; null before. */
-  readonly completed_at: string | null
-  /** Present only while the status is interrupted: the client tool calls that need results. */
-  readonly pending_tool_calls?: ReadonlyArray<ToolCall>
-  /** Present only with `?include=metadata`: the `metadata` of the request. */
-  readonly metadata?: Metadata
-  /**
-   * Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first file; null
-   * if the request is not kept.
-   */
-  readonly excerpt?: string | null
-  /** Present only with `?include=assistant`: the assistant; null for a task of an early version. */
-  readonly assistant_id?: number | null
-  /** Present only with `?include=waiting_on`: the party that has to act next; null for an ended task. */
-  readonly waiting_on?: WaitingOn | null
-}
-
 /** A change of a task, or its progress. */
 export interface TaskEvent {
   /** Task identifier. */
@@ -411,49 +453,6 @@ export interface TaskEvent {
   readonly text?: string
   /** The new status, or `progress`, which does not change it. */
   readonly event: "pending" | "processing" | "interrupted" | "completed" | "failed" | "canceled" | "progress"
-}
-
-/** Position of the page among all pages. */
-export interface PageMeta {
-  /** The requested page. */
-  readonly current_page: number
-  /** The requested page size. */
-  readonly per_page: number
-  /** At least 1. */
-  readonly last_page: number
-  /** All that match, over all pages. */
-  readonly total: number
-}
-
-/** The task that was created. */
-export interface CreatedTask {
-  /** Task identifier. */
-  readonly uuid: string
-  readonly status: "pending"
-  /** The limit of this task, in seconds from creation. */
-  readonly max_execution_time: number
-}
-
-/** The task was resumed. */
-export interface ResumedTask {
-  /** Task identifier. */
-  readonly uuid: string
-  readonly status: "processing"
-}
-
-/** The task was canceled. */
-export interface CanceledTask {
-  /** Task identifier. */
-  readonly uuid: string
-  readonly status: "canceled"
-}
-
-/** The tasks that were canceled. */
-export interface CanceledTasks {
-  /** Number of canceled tasks. */
-  readonly canceled: number
-  /** Their identifiers. */
-  readonly uuids: ReadonlyArray<string>
 }
 
 /** One POST to the callback URL. */
@@ -486,6 +485,28 @@ export interface Delivery {
   readonly attempts: ReadonlyArray<DeliveryAttempt>
 }
 
+/** The tasks that were canceled. */
+export interface CanceledTasks {
+  /** Number of canceled tasks. */
+  readonly canceled: number
+  /** Their identifiers. */
+  readonly uuids: ReadonlyArray<string>
+}
+
+/** The task was resumed. */
+export interface ResumedTask {
+  /** Task identifier. */
+  readonly uuid: string
+  readonly status: "processing"
+}
+
+/** The task was canceled. */
+export interface CanceledTask {
+  /** Task identifier. */
+  readonly uuid: string
+  readonly status: "canceled"
+}
+
 /** An uploaded file; it can be placed into `input` as it is. */
 export type UploadedFile = {
   readonly type: "file"
@@ -503,6 +524,12 @@ export type UploadedFile = {
       readonly path: string
     }
   }
+}
+
+/** The download link of a file is `url`, then `/`, then its `provider_data.path`. */
+export interface StorageBase {
+  /** Public base URL of the storage, without a trailing slash. */
+  readonly url: string
 }
 
 /** State of a schedule. */
@@ -671,12 +698,6 @@ export interface Usage {
     /** Everything before this moment is final. */
     readonly complete_until: string
   }
-}
-
-/** The download link of a file is `url`, then `/`, then its `provider_data.path`. */
-export interface StorageBase {
-  /** Public base URL of the storage, without a trailing slash. */
-  readonly url: string
 }
 
 /** The parameters of `listTasks`. */

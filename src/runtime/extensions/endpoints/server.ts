@@ -44,7 +44,6 @@ export const extension: Extension = {
   load: (read) => load(read(settings)),
   routes: {
     errorCodes,
-    routes: Object.values(EndpointsGroup.endpoints),
     // Browsers have the cookie of an operator's session.
     sameOrigin: [base],
     documented: { group: EndpointsGroup },

@@ -42,5 +42,5 @@ export const extension: TestExtension = {
     Layer.provide(EndpointOutbox.layer(options)),
     Layer.provide(EndpointsMemory.layer)
   ),
-  routes: { routes: Object.values(EndpointsGroup.endpoints) }
+  routes: { documented: { group: EndpointsGroup } }
 }

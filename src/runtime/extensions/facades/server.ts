@@ -9,6 +9,7 @@ export const extension: Extension = {
   settings,
   // The deletions are due also while no façade is on.
   load: () => ({ layer: Layer.provide(UnstoredTasks.layer, FacadeLegsSql.layer) }),
-  routes: { routes: [] },
-  tables: FacadeLegsSql.tables
+  routes: {},
+  tables: FacadeLegsSql.tables,
+  userData: FacadeLegsSql.userData
 }

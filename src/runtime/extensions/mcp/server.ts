@@ -6,7 +6,7 @@ import * as Routes from "../../../http/mcp/Routes.ts"
 import { McpSettings, settings } from "../../../http/mcp/Settings.ts"
 import { ToolTable } from "../../../http/mcp/Tools.ts"
 import * as FacadeLegsSql from "../../../services/facades/FacadeLegsSql.ts"
-import { tables, TaskAnswers } from "../../../services/mcp/TaskAnswers.ts"
+import { tables, TaskAnswers, userData } from "../../../services/mcp/TaskAnswers.ts"
 import { EngineSettings, type Extension } from "../../Extension.ts"
 
 const routes: ExtensionRoutes = {
@@ -41,5 +41,6 @@ export const extension: Extension = {
     }
   },
   routes,
-  tables
+  tables,
+  userData
 }

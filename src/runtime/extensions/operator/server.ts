@@ -158,7 +158,7 @@ export const extension: Extension = {
   },
   routes: {
     errorCodes,
-    routes: [...Object.values(OperatorGroup.endpoints), ...OperatorAuthorization.sessionRoutes],
+    routes: OperatorAuthorization.sessionRoutes,
     // Browsers have the cookie of a session.
     sameOrigin: ["/internal/operator"],
     documented: { group: OperatorGroup, securitySchemes, selecting: "/internal/operator/tasks" },

@@ -52,7 +52,6 @@ export const extension: Extension = {
   load: (read) => load(read(FreshTokens.settings)),
   routes: {
     errorCodes,
-    routes: [...Object.values(SchedulesGroup.endpoints), ...Object.values(OperatorSchedulesGroup.endpoints)],
     publicGroup: SchedulesGroup,
     documented: { group: OperatorSchedulesGroup },
     screens: "schedules",

@@ -36,5 +36,5 @@ const layer = Layer.merge(
 export const extension: TestExtension = {
   layer,
   taskLink: Effect.provide(ScheduleLink.make, SchedulesMemory.layer),
-  routes: { routes: Object.values(SchedulesGroup.endpoints), publicGroup: SchedulesGroup }
+  routes: { publicGroup: SchedulesGroup }
 }

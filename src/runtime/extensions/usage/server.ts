@@ -61,7 +61,6 @@ export const extension: Extension = {
   settings,
   load: (read) => load(read(settings)),
   routes: {
-    routes: [...Object.values(UsageGroup.endpoints), ...Object.values(OperatorUsageGroup.endpoints)],
     publicGroup: UsageGroup,
     documented: { group: OperatorUsageGroup },
     screens: "usage",

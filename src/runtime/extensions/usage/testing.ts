@@ -15,6 +15,6 @@ export const extension: TestExtension = {
     Layer.provide(UsageMemory.layer)
   ),
   taskLink: Effect.provide(UsageLink.make, UsageMemory.layer),
-  routes: { routes: Object.values(UsageGroup.endpoints), publicGroup: UsageGroup },
+  routes: { publicGroup: UsageGroup },
   turnReport
 }

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Literal, Optional, Sequence, TypedDict, Unio
 
 __all__ = [
     "AskedTask",
+    "CancelTask",
     "CanceledTask",
     "CanceledTasks",
     "ClientTool",
@@ -33,15 +34,18 @@ __all__ = [
     "OutputFileProviderData",
     "OutputItem",
     "PageMeta",
+    "PauseSchedule",
     "PausedReason",
     "PendingToolCall",
     "PreviewSchedule",
+    "Redeliver",
     "RerunTask",
     "ResumedTask",
     "Schedule",
     "ScheduleRun",
     "ScheduleState",
     "ScheduledTask",
+    "StorageBase",
     "Task",
     "TaskEndedBy",
     "TaskEvent",
@@ -336,6 +340,37 @@ class RerunTask(TypedDict, total=False):
     """
 
 
+class Redeliver(TypedDict, total=False):
+    """Options of a redelivery."""
+
+    callback_secret: Optional[str]
+    """
+    The task's `callback_secret`. Required for a signed webhook that was delivered, because the secret is
+    deleted on success.
+    """
+
+
+class _ToolResult(TypedDict):
+    tool_call_id: str
+    """The `id` of a pending call."""
+    output: Any
+    """The output of the tool: any JSON."""
+
+
+class ToolResult(_ToolResult, total=False):
+    """The result of one pending call."""
+
+    is_error: Optional[bool]
+    """Whether the tool failed. `output` then describes the error."""
+
+
+class CancelTask(TypedDict, total=False):
+    """Why the task is canceled."""
+
+    reason: Optional[str]
+    """Stored in `error`; up to 1000 characters."""
+
+
 ScheduledTask = CreateTask
 """The body of `POST /api/tasks`. Its `callback_secret` is encrypted and never returned."""
 
@@ -384,6 +419,21 @@ class CreateSchedule(_CreateSchedule, total=False):
     """Pauses the schedule when as many of its tasks in a row failed."""
 
 
+class _PreviewSchedule(TypedDict):
+    cron: str
+
+
+class PreviewSchedule(_PreviewSchedule, total=False):
+    """The rhythm to show."""
+
+    timezone: Optional[str]
+    """An IANA time zone such as `Europe/Berlin`; `UTC` by default."""
+    count: Optional[int]
+    """Number of moments; 5 by default."""
+    after: Optional[str]
+    """The moments after this one; now by default."""
+
+
 class UpdateSchedule(TypedDict, total=False):
     """The fields to change; `None` resets an optional one. `task` is replaced whole."""
 
@@ -425,33 +475,21 @@ class UpdateSchedule(TypedDict, total=False):
     task: ScheduledTask
 
 
-class _PreviewSchedule(TypedDict):
-    cron: str
+class PauseSchedule(TypedDict, total=False):
+    """Why the schedule is paused."""
+
+    reason: Optional[str]
+    """Shown in `paused_reason`; up to 1000 characters."""
 
 
-class PreviewSchedule(_PreviewSchedule, total=False):
-    """The rhythm to show."""
+class CreatedTask(TypedDict):
+    """The task that was created."""
 
-    timezone: Optional[str]
-    """An IANA time zone such as `Europe/Berlin`; `UTC` by default."""
-    count: Optional[int]
-    """Number of moments; 5 by default."""
-    after: Optional[str]
-    """The moments after this one; now by default."""
-
-
-class _ToolResult(TypedDict):
-    tool_call_id: str
-    """The `id` of a pending call."""
-    output: Any
-    """The output of the tool: any JSON."""
-
-
-class ToolResult(_ToolResult, total=False):
-    """The result of one pending call."""
-
-    is_error: Optional[bool]
-    """Whether the tool failed. `output` then describes the error."""
+    uuid: str
+    """Task identifier."""
+    status: Literal["pending"]
+    max_execution_time: int
+    """The limit of this task, in seconds from creation."""
 
 
 TaskStatus = Literal["pending", "processing", "interrupted", "completed", "failed", "canceled"]
@@ -484,6 +522,49 @@ WaitingOn = TypedDict(
     },
 )
 """The party that has to act next, what it has to provide, and until when."""
+
+
+class _TaskSummary(TypedDict):
+    uuid: str
+    """Task identifier."""
+    status: TaskStatus
+    error: Optional[str]
+    """Human-readable reason when failed; when canceled, the `reason` if one was given."""
+    created_at: Timestamp
+    """Moment of the creation."""
+    completed_at: Optional[Timestamp]
+    """Moment of the transition to a final status; None before."""
+
+
+class TaskSummary(_TaskSummary, total=False):
+    """One row of the task list; it never has a `turn`."""
+
+    pending_tool_calls: List[PendingToolCall]
+    """Present only while the status is interrupted: the client tool calls that need results."""
+    metadata: Dict[str, str]
+    """Present only with `?include=metadata`: the `metadata` of the request."""
+    excerpt: Optional[str]
+    """
+    Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first
+    file; None if the request is not kept.
+    """
+    assistant_id: Optional[int]
+    """Present only with `?include=assistant`: the assistant; None for a task of an early version."""
+    waiting_on: Optional[WaitingOn]
+    """Present only with `?include=waiting_on`: the party that has to act next; None for an ended task."""
+
+
+class PageMeta(TypedDict):
+    """Position of the page among all pages."""
+
+    current_page: int
+    """The requested page."""
+    per_page: int
+    """The requested page size."""
+    last_page: int
+    """At least 1."""
+    total: int
+    """All that match, over all pages."""
 
 
 class AskedTask(TypedDict):
@@ -594,36 +675,6 @@ class Task(_Task, total=False):
     """
 
 
-class _TaskSummary(TypedDict):
-    uuid: str
-    """Task identifier."""
-    status: TaskStatus
-    error: Optional[str]
-    """Human-readable reason when failed; when canceled, the `reason` if one was given."""
-    created_at: Timestamp
-    """Moment of the creation."""
-    completed_at: Optional[Timestamp]
-    """Moment of the transition to a final status; None before."""
-
-
-class TaskSummary(_TaskSummary, total=False):
-    """One row of the task list; it never has a `turn`."""
-
-    pending_tool_calls: List[PendingToolCall]
-    """Present only while the status is interrupted: the client tool calls that need results."""
-    metadata: Dict[str, str]
-    """Present only with `?include=metadata`: the `metadata` of the request."""
-    excerpt: Optional[str]
-    """
-    Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first
-    file; None if the request is not kept.
-    """
-    assistant_id: Optional[int]
-    """Present only with `?include=assistant`: the assistant; None for a task of an early version."""
-    waiting_on: Optional[WaitingOn]
-    """Present only with `?include=waiting_on`: the party that has to act next; None for an ended task."""
-
-
 class _TaskEvent(TypedDict):
     uuid: str
     """Task identifier."""
@@ -644,54 +695,6 @@ class TaskEvent(_TaskEvent, total=False):
     blank line and cut after 65536 characters. Absent when it has not changed, when a later event has it, and
     when the JSON of the turn is longer than 262144 bytes.
     """
-
-
-class PageMeta(TypedDict):
-    """Position of the page among all pages."""
-
-    current_page: int
-    """The requested page."""
-    per_page: int
-    """The requested page size."""
-    last_page: int
-    """At least 1."""
-    total: int
-    """All that match, over all pages."""
-
-
-class CreatedTask(TypedDict):
-    """The task that was created."""
-
-    uuid: str
-    """Task identifier."""
-    status: Literal["pending"]
-    max_execution_time: int
-    """The limit of this task, in seconds from creation."""
-
-
-class ResumedTask(TypedDict):
-    """The task was resumed."""
-
-    uuid: str
-    """Task identifier."""
-    status: Literal["processing"]
-
-
-class CanceledTask(TypedDict):
-    """The task was canceled."""
-
-    uuid: str
-    """Task identifier."""
-    status: Literal["canceled"]
-
-
-class CanceledTasks(TypedDict):
-    """The tasks that were canceled."""
-
-    canceled: int
-    """Number of canceled tasks."""
-    uuids: List[str]
-    """Their identifiers."""
 
 
 class DeliveryAttempt(TypedDict):
@@ -724,6 +727,38 @@ class Delivery(TypedDict):
     """None when no further attempt is planned, and while one is in progress."""
     attempts: List[DeliveryAttempt]
     """Oldest first."""
+
+
+class CanceledTasks(TypedDict):
+    """The tasks that were canceled."""
+
+    canceled: int
+    """Number of canceled tasks."""
+    uuids: List[str]
+    """Their identifiers."""
+
+
+class ResumedTask(TypedDict):
+    """The task was resumed."""
+
+    uuid: str
+    """Task identifier."""
+    status: Literal["processing"]
+
+
+class CanceledTask(TypedDict):
+    """The task was canceled."""
+
+    uuid: str
+    """Task identifier."""
+    status: Literal["canceled"]
+
+
+class StorageBase(TypedDict):
+    """The download link of a file is `url`, then `/`, then its `provider_data.path`."""
+
+    url: str
+    """Public base URL of the storage, without a trailing slash."""
 
 
 ScheduleState = Literal["active", "paused", "ended"]
