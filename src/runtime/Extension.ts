@@ -129,7 +129,7 @@ interface LoadedExtension {
   readonly gaugeHook?: Effect.Effect<void>
   /** Other systems that it calls, for `doctor`: `[{ name: "tokens of schedules", url }]`. */
   readonly upstreams?: ReadonlyArray<{ readonly name: string; readonly url: string }>
-  /** Links of the page at `/`, and of the start-up message: `[{ path: "/console", name: "Console", description: "Your tasks" }]`. */
+  /** Links of the page at `/`, and of the start-up message: `[{ path: "/bot", name: "Bot", description: "Your chats" }]`. */
   readonly links?: ReadonlyArray<Link>
 }
 

@@ -28,8 +28,11 @@ const created = (kind: string) => {
 const inStatement = (name: string) =>
   new RegExp(`\\b(FROM|JOIN|INTO|UPDATE|TABLE|ONLY|ON|EXISTS)\\s+(IF (NOT )?EXISTS )?${name}\\b`)
 const asWord = (name: string) => new RegExp(`\\b${name.replace(/\W/g, "\\$&")}\\b`)
-/** Without the ids in it. */
-const asPath = (path: string) => new RegExp(`${path.replace(/[:*].*/, "").replace(/\W/g, "\\$&")}(?![\\w-])`)
+/** With any ids in it. */
+const asPath = (path: string) => {
+  const parts = path.replace(/\/\*$/, "").split(/:\w+/).map((part) => part.replace(/\W/g, "\\$&"))
+  return new RegExp(`${parts.join("[^/\\s]+")}(?![\\w-])`)
+}
 
 const settings = extensions.flatMap(({ settings }) =>
   Object.values(settings).flatMap((setting) => Predicate.hasProperty(setting, "name") ? [String(setting.name)] : [])

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { CoreReports } from "../../domain/CoreProtocol.ts"
+import * as Limits from "../../domain/Limits.ts"
 import * as Errors from "./Errors.ts"
 import { completedAt, turn, uuid } from "./Examples.ts"
 import * as Files from "./FileSchemas.ts"
@@ -73,6 +74,7 @@ class CoreGroup extends HttpApiGroup.make("core").add(
         type: "completed",
         turn
       },
+      bodyBytes: Limits.coreEventBytes,
       response: { status: "completed", applied: true },
       responses: {
         200: "The event was recorded, or had no effect: `applied` is false then.",

@@ -30,6 +30,8 @@ interface OperationDocs {
   /** An example of the JSON body of the request. */
   readonly request?: unknown
   readonly isBodyOptional?: boolean
+  /** The bound of the JSON body, if it is not that of a task. */
+  readonly bodyBytes?: number
   /** An example of the body of the success response. */
   readonly response?: unknown
   /** The schema of a stream of server-sent events, if they are not those of a task. */
@@ -143,7 +145,6 @@ const errorExamples: Readonly<Record<string, unknown>> = {
   404: { message: "There is no such task.", code: "task_not_found" },
   408: { message: "The request body did not arrive in time.", code: codeOfStatus(408) },
   409: { message: "The task is completed, not interrupted.", code: "task_not_interrupted" },
-  413: { message: "The request body is larger than 16777216 bytes.", code: codeOfStatus(413) },
   415: { message: "The request body must come without a Content-Encoding.", code: codeOfStatus(415) },
   422: {
     message: "input.0.type: Expected one of text, file, voice",
@@ -162,7 +163,6 @@ const errors: Readonly<Record<string, string>> = {
   403: "The task belongs to another user.",
   404: "There is no such task.",
   408: "The request body did not arrive in time.",
-  413: `The JSON body is larger than ${Limits.jsonBodyBytes} bytes.`,
   415: "The body has a `Content-Encoding`: send it plain.",
   422: "The request is not valid; `errors` names every invalid field by its dotted path. A JSON body may have up to "
     + `${Limits.jsonDepth} levels.`,
@@ -213,8 +213,13 @@ const headerNames = (status: string, { parameters }: OperationDocs, { headers = 
   return names
 }
 
-const docsOf = (status: string, { name, responses }: OperationDocs): ResponseDocs => {
-  const docs = responses[Number(status)] ?? errors[status]
+const tooLarge = (bytes = Limits.jsonBodyBytes): ResponseDocs => ({
+  description: `The JSON body is larger than ${bytes} bytes.`,
+  example: { message: `The request body is larger than ${bytes} bytes.`, code: codeOfStatus(413) }
+})
+
+const docsOf = (status: string, { bodyBytes, name, responses }: OperationDocs): ResponseDocs => {
+  const docs = responses[Number(status)] ?? (status === "413" ? tooLarge(bodyBytes) : errors[status])
   if (docs === undefined) throw new Error(`${name} ${status} has no description`)
   return typeof docs === "string" ? { description: docs } : docs
 }

@@ -33,6 +33,7 @@ const owned = { 403: readOnly, 404: unknown }
 const described = (docs: Parameters<typeof operation>[0]) =>
   operation({
     ...docs,
+    bodyBytes: limits.request,
     path: {
       id: { description: "Identifier of the endpoint.", example: id },
       delivery: { description: "Identifier of a delivery, as `webhook-id` has it.", example: event }

@@ -79,14 +79,15 @@ const owned = {
 const ended = refusal(errorCodes, "schedule_has_ended")
 const tooMany = `The user has ${limits.ofUser} schedules that are active or paused.`
 const taken = refusal(errorCodes, "schedule_key_taken")
-const tooLarge = `The body is larger than ${limits.bodyBytes} bytes.`
+
+const described = (docs: Parameters<typeof operation>[0]) => operation({ ...docs, bodyBytes: limits.bodyBytes })
 
 export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
   HttpApiEndpoint.post("create", "/api/schedules", {
     payload: Views.ScheduleBody,
     success: Views.ScheduleView.pipe(HttpApiSchema.status(201)),
     error: [...Errors.jsonErrors, Errors.Conflict, Errors.TooManyRequests]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "createSchedule",
     summary: "Create a schedule",
     description: "Each moment of the schedule makes a task of the caller. The task is checked now.",
@@ -96,7 +97,6 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     responses: {
       201: { description: "The schedule.", headers: ["Location", "ETag"] },
       409: taken,
-      413: tooLarge,
       429: tooMany
     }
   })),
@@ -105,7 +105,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     payload: Views.ScheduleBody,
     success: [Views.ScheduleView.pipe(HttpApiSchema.status(201)), Views.ScheduleView],
     error: [...Errors.jsonErrors, Errors.TooManyRequests]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "putSchedule",
     summary: "Create or replace a schedule by its key",
     description:
@@ -116,7 +116,6 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     responses: {
       200: { description: "The schedule existed. It now has this definition.", headers: ["ETag"] },
       201: { description: "The schedule is new.", headers: ["Location", "ETag"] },
-      413: tooLarge,
       429: tooMany
     }
   })),
@@ -124,7 +123,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     query: { state: Schema.optionalKey(values), ...pages },
     success: Views.SchedulePageView,
     error: [Errors.ValidationFailed, Errors.ServiceUnavailable]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "listSchedules",
     summary: "List schedules",
     description: "The caller's schedules, newest first. Ended ones are deleted after 30 days.",
@@ -142,7 +141,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     payload: Views.PreviewBody,
     success: Views.PreviewView,
     error: [...Errors.jsonErrors, Errors.TooManyRequests]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "previewSchedule",
     summary: "Preview a rhythm",
     description: "The next moments of a cron expression in a time zone.",
@@ -150,7 +149,6 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     response: { data: shown.upcoming },
     responses: {
       200: "The moments.",
-      413: tooLarge,
       429: `More than ${limits.previews} previews of the user in a second.`
     }
   })),
@@ -158,7 +156,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     params: ofSchedule,
     success: Views.ScheduleView,
     error: ownErrors
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "getSchedule",
     summary: "Read a schedule",
     description: "The schedule with its next moments.",
@@ -170,7 +168,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     payload: Views.UpdateBody,
     success: Views.ScheduleView,
     error: [...changeErrors, Errors.Conflict, PreconditionFailed, Errors.TooManyRequests]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "updateSchedule",
     summary: "Change a schedule",
     description:
@@ -183,7 +181,6 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
       200: { description: "The schedule.", headers: ["ETag"] },
       409: taken,
       412: refusal(errorCodes, "schedule_changed"),
-      413: tooLarge,
       429: tooMany
     }
   })),
@@ -191,7 +188,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     params: ofSchedule,
     success: HttpApiSchema.NoContent,
     error: ownErrors
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "deleteSchedule",
     summary: "Delete a schedule",
     description: "Deletes the schedule and the list of its runs. Its tasks stay.",
@@ -202,7 +199,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     payload: Views.PauseBody,
     success: Views.ScheduleView,
     error: [...changeErrors, Errors.Conflict]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "pauseSchedule",
     summary: "Pause a schedule",
     description: "Nothing fires until it is resumed. The body is optional. A paused schedule stays as it is.",
@@ -215,7 +212,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     params: ofSchedule,
     success: Views.ScheduleView,
     error: [...ownErrors, Errors.ValidationFailed, Errors.Conflict]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "resumeSchedule",
     summary: "Resume a schedule",
     description:
@@ -232,7 +229,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     params: ofSchedule,
     success: CreatedTaskView.pipe(HttpApiSchema.status(201)),
     error: [...changeErrors, Errors.Conflict, Errors.TooManyRequests]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "triggerSchedule",
     summary: "Run a schedule now",
     description: "Works while the schedule is paused. The rhythm stays.",
@@ -250,7 +247,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
     query: pages,
     success: Views.RunPageView,
     error: [...ownErrors, Errors.ValidationFailed]
-  }).annotateMerge(operation({
+  }).annotateMerge(described({
     name: "listScheduleRuns",
     summary: "List the runs of a schedule",
     description: `What became of its moments, newest first: at most ${limits.runs}, of the last 30 days.`,
