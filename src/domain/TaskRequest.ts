@@ -110,6 +110,9 @@ const decodePreviousTurn = Schema.decodeUnknownEffect(PreviousTurn)
 /** A message, or the messages of an earlier turn. */
 type Messages = typeof Message.Type | typeof PreviousTurn.Type
 
+/** A schema with more forms than documents show: clients send any object. */
+const ofAnyObject = <A>(schema: Schema.Codec<A, unknown>) => schema as Schema.Codec<A, JsonObject>
+
 /** One item of `turns`: a message, or the whole turn of an earlier task, which is replaced by its messages. */
 const TurnsItem = Schema.Struct({
   role: Schema.optionalKey(Schema.Unknown),
@@ -129,8 +132,9 @@ const TurnsItem = Schema.Struct({
       return Effect.mapError(decoded, (error) => error.issue)
     }),
     encode: SchemaGetter.passthrough({ strict: false })
-  })
-) as unknown as Schema.Codec<Messages, JsonObject>
+  }),
+  ofAnyObject
+)
 
 /** One item of `client_tools`, in the normalized form that the core receives. */
 export const ClientTool = Schema.Struct({
@@ -232,8 +236,9 @@ const ClientToolsItem = AnyTool.annotate({ identifier: "ClientToolDefinition" })
       return Effect.mapError(decodeClientTool(keepOutputSchema(tool), options), ({ issue }) => relocate(issue, placeOf))
     }),
     encode: SchemaGetter.passthrough({ strict: false })
-  })
-) as unknown as Schema.Codec<ClientTool, JsonObject>
+  }),
+  ofAnyObject
+)
 
 const isUniqueByName = Schema.makeFilter((tools: ReadonlyArray<ClientTool>) => {
   const seen = new Set<string>()

@@ -2,9 +2,9 @@
 import { Context, Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 
-/** The page of the reference, in Markdown. Empty where it is not installed. */
-export const ReferenceText = Context.Reference("async-task-service/http/Llms/ReferenceText", {
-  defaultValue: () => ""
+/** Reads the page of the reference, in Markdown. Empty where it is not installed. */
+export const ReferenceText = Context.Reference<() => string>("async-task-service/http/Llms/ReferenceText", {
+  defaultValue: () => () => ""
 })
 
 const heading = `# Asynchronous Task Service
@@ -26,10 +26,10 @@ const partOf = (reference: string) =>
     .replaceAll(/<!--.*?-->\n?/gs, "")
 
 export const layer = HttpRouter.use((router) =>
-  Effect.flatMap(ReferenceText, (reference) =>
-    router.add(
-      "GET",
-      "/llms.txt",
-      HttpServerResponse.text(`${heading}\n${partOf(reference)}`, { contentType: "text/plain; charset=utf-8" })
-    ))
+  Effect.gen(function*() {
+    const read = yield* ReferenceText
+    const text = yield* Effect.cached(Effect.sync(() => `${heading}\n${partOf(read())}`))
+    const contentType = "text/plain; charset=utf-8"
+    yield* router.add("GET", "/llms.txt", Effect.map(text, (text) => HttpServerResponse.text(text, { contentType })))
+  })
 )

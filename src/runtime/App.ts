@@ -3,7 +3,6 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
 import { Deferred, Duration, Effect, Layer, Record, Redacted } from "effect"
-import { SqlRunnerStorage } from "effect/cluster"
 import { HttpRouter } from "effect/http"
 import * as Audience from "../http/Audience.ts"
 import { DevelopmentToken, isLoopback } from "../http/DevelopmentToken.ts"
@@ -54,10 +53,8 @@ import * as ModelClient from "./builtin/backend/ModelClient.ts"
 import * as Builtin from "./builtin/Builtin.ts"
 import * as BackendClient from "./builtin/core/BackendClient.ts"
 import * as DirectCore from "./builtin/core/DirectCore.ts"
-import * as Cluster from "./cluster/Cluster.ts"
 import * as ClusterClient from "./cluster/ClusterClient.ts"
 import * as LiveKeys from "./cluster/LiveKeys.ts"
-import * as LiveNodes from "./cluster/LiveNodes.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
 import * as TokenKeys from "./config/TokenKeys.ts"
 import { EngineSettings, OwnConnections } from "./Extension.ts"
@@ -96,6 +93,12 @@ const openDatabase = Effect.fnUntraced(function*(config: AppConfig) {
   return yield* Database.openWhenReachable({ databaseUrl: parseDatabaseUrl(url), ...options })
 })
 
+/** A layer of a module that few settings need, and that would take memory for as long as the service runs. */
+const loaded = <M, A, E, R>(module: () => Promise<M>, layer: (module: M) => Layer.Layer<A, E, R>) =>
+  Layer.unwrap(Effect.map(Effect.promise(module), layer))
+
+const loadCluster = () => import("./cluster/Cluster.ts")
+
 /**
  * Migrates on connections of its own, without silence detection: a migration may run for a long time without any traffic. A role
  * that may not change the schema finds it up to date, as `Database.open` has checked.
@@ -105,7 +108,9 @@ const layerMigrated = (
   isClustered: boolean
 ) => {
   // Its lock of the table of its migrations would wait for a backup.
-  const layerCluster = isClustered && !hasClusterTables ? SqlRunnerStorage.layerMigrations({}) : Layer.empty
+  const layerCluster = isClustered && !hasClusterTables
+    ? loaded(loadCluster, ({ layerTables }) => layerTables)
+    : Layer.empty
   const layer = mayMigrate ? Layer.merge(Migrations.layer(extensionTables), layerCluster) : Layer.empty
   const readers = extensionTables.flatMap(({ name, onEvents }) => onEvents === undefined ? [] : [name])
   return Migrations.enableReaders(readers).pipe(
@@ -141,7 +146,8 @@ const layerOwnership = ({ direct, main }: Database.Database, { cluster, internal
       Effect.map(DatabaseSockets, ({ openUnguarded }) => ClusterClient.layer({ ...options, stream: openUnguarded }))
     )
     : ClusterClient.layer(options)
-  return Cluster.layer(cluster, worker?.ownPort ?? internalPort ?? port).pipe(Layer.provide(layerLocks))
+  const layer = loaded(loadCluster, (Cluster) => Cluster.layer(cluster, worker?.ownPort ?? internalPort ?? port))
+  return Layer.provide(layer, layerLocks)
 }
 
 const layerOwnConnections = ({ main }: Database.Database) =>
@@ -304,7 +310,9 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provideMerge(layerRelay(database)),
     Layer.provide(layerSecrets),
     Layer.provide(
-      config.cluster === undefined ? Layer.empty : LiveNodes.layer(LiveKeys.tokensOf(config.encryptionKeys))
+      config.cluster === undefined
+        ? Layer.empty
+        : loaded(() => import("./cluster/LiveNodes.ts"), ({ layer }) => layer(LiveKeys.tokensOf(config.encryptionKeys)))
     ),
     Layer.provideMerge(
       WebhookTransport.layer(WebhookResolver.make(config.webhookGuard, undefined, config.webhookProxyResolves))
@@ -346,7 +354,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       Layer.succeed(GaugeHooks, config.extensions.flatMap(({ gaugeHook = [] }) => gaugeHook)),
       Layer.succeed(LiveTokens, config.cluster === undefined ? [] : LiveKeys.tokensOf(config.encryptionKeys)),
       Layer.succeed(DocumentedVersion, version),
-      Layer.sync(ReferenceText, reference),
+      Layer.succeed(ReferenceText, reference),
       layerOfWorker(config)
     ])
   )

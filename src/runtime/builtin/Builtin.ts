@@ -30,7 +30,11 @@ const minChats = 20
 
 const assistantsOf = ({ assistantsFile, model }: AppConfig) =>
   assistantsFile !== undefined
-    ? Assistants.fromFile(assistantsFile, Setting.clean(process.env))
+    // Its parser of YAML is 200 kB of source.
+    ? Effect.flatMap(
+      Effect.promise(() => import("./backend/AssistantsFile.ts")),
+      (AssistantsFile) => AssistantsFile.open(assistantsFile, Setting.clean(process.env))
+    )
     : Effect.succeed({ current: Effect.succeed(Assistants.general(generalAssistantId, model)) })
 
 const openStorage = Effect.fnUntraced(function*(directory: string, { storageQuota }: AppConfig) {

@@ -9,7 +9,7 @@ import * as Setting from "../../services/settings/Setting.ts"
 import { prometheusName } from "../../services/telemetry/Metrics.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import { machineClocks } from "../../services/timing/NodeClock.ts"
-import * as Assistants from "../builtin/backend/Assistants.ts"
+import * as AssistantsFile from "../builtin/backend/AssistantsFile.ts"
 import * as Addresses from "../config/Addresses.ts"
 import * as AppConfig from "../config/AppConfig.ts"
 import * as Outgoing from "../node/Outgoing.ts"
@@ -66,7 +66,7 @@ const assistants = ({ assistantBackendUrl, assistantsFile }: AppConfig.AppConfig
     : [
       finding(
         "assistants",
-        Effect.as(Assistants.fromFile(assistantsFile, Setting.clean(process.env)), `${assistantsFile} is valid`)
+        Effect.as(AssistantsFile.open(assistantsFile, Setting.clean(process.env)), `${assistantsFile} is valid`)
       )
     ]
 

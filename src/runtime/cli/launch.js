@@ -12,6 +12,12 @@ const cli = existsSync(source) ? source : new URL("dist/bin/Cli.js", root)
 const { engines, optionalDependencies } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"))
 const minimum = engines.node.replace(/^>=/, "")
 
+/** `localeCompare` would load Unicode's tables, 3 MiB for as long as the service runs. */
+const numberOf = (version) => {
+  const [major = 0, minor = 0] = version.split(".").map(Number)
+  return 1000 * major + minor
+}
+
 /** The path of a Node that npm installed. */
 const findNode = () => {
   const { resolve } = createRequire(import.meta.url)
@@ -26,7 +32,7 @@ const findNode = () => {
   }
 }
 
-if (process.versions.node.localeCompare(minimum, "en", { numeric: true }) >= 0) {
+if (numberOf(process.versions.node) >= numberOf(minimum)) {
   await import(cli.href)
 } else {
   const node = findNode()

@@ -266,6 +266,9 @@ const makeLeaseCheck = Effect.fnUntraced(
   }
 )
 
+/** The tables of nodes and locks. */
+export const layerTables = SqlRunnerStorage.layerMigrations({})
+
 /** `internalPort` is where other nodes reach the internal interface of this one, at the same host. */
 export const layer = ({ host, port }: Address, internalPort: number) =>
   Layer.effect(

@@ -135,12 +135,12 @@ export const mint = Effect.fnUntraced(function*(
   { jti, rules, sub = "developer", validFor = Duration.days(30) }: MintOptions = {}
 ) {
   // Imported here so that the command line starts quickly.
-  const jose = yield* Effect.promise(() => import("jose"))
+  const { SignJWT } = yield* Effect.promise(() => import("jose/jwt/sign"))
   const now = yield* DateTime.now
   const expires = DateTime.addDuration(now, validFor)
   const claims = { jti, iss: rules?.issuer, aud: rules?.audience }
   return yield* Effect.promise(() =>
-    new jose.SignJWT({ sub, ...Record.filter(claims, Predicate.isNotUndefined) })
+    new SignJWT({ sub, ...Record.filter(claims, Predicate.isNotUndefined) })
       .setProtectedHeader({ alg: rules?.algorithms[0] ?? "HS256", typ: "JWT" })
       .setIssuedAt(DateTime.toDate(now))
       .setExpirationTime(DateTime.toDate(expires))

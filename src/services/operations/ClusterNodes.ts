@@ -9,7 +9,8 @@ import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { TaskStore } from "../store/tasks/TaskStore.ts"
 import { logFault } from "../timing/Retry.ts"
 
-export const Report = Schema.Struct({
+/** The report of a node about itself. */
+export const NodeReport = Schema.Struct({
   address: Schema.String,
   version: Schema.String,
   /** Identifies the process among all that have reported. */
@@ -29,9 +30,9 @@ export const Report = Schema.Struct({
 })
 
 /** The address and version of a process. */
-export type Identity = Pick<typeof Report.Type, "address" | "version">
+export type Identity = Pick<typeof NodeReport.Type, "address" | "version">
 
-export interface Member extends Schema.Schema.Type<typeof Report> {
+export interface Member extends Schema.Schema.Type<typeof NodeReport> {
   readonly isSelf: boolean
 }
 

@@ -2,7 +2,7 @@
 import { Duration, Effect, FiberHandle, Layer, Option, Schema } from "effect"
 import { make as makeQueries, micros, moment, query } from "../store/sql/Queries.ts"
 import * as Worker from "../timing/Worker.ts"
-import { ClusterNodes, type Identity, makeComply, makeSelf, type Member, Report, Wanted } from "./ClusterNodes.ts"
+import { ClusterNodes, type Identity, makeComply, makeSelf, type Member, NodeReport, Wanted } from "./ClusterNodes.ts"
 
 const reportInterval = Duration.seconds(2)
 /** A node whose row is older than this is shown without shards. */
@@ -14,7 +14,7 @@ const expired = "30 seconds"
 const maxLateness = 2 ** 31 - 1
 
 const recent = query(
-  Report,
+  NodeReport,
   `SELECT instance, address, version, ${micros("started_at")} AS "startedAt", ${micros("seen_at")} AS "seenAt",
     has_left AS "isDrained",
     CASE WHEN seen_at < statement_timestamp() - interval '${lapsed}' THEN '{}' ELSE shards END AS shards,

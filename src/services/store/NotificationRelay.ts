@@ -4,11 +4,11 @@
  * `TaskWatch` for waiting requests, by `TaskSweeper` for the tasks of this node.
  */
 import { PgPool } from "@effect/sql-pg"
-import { Clock, Deferred, Duration, Effect, Layer, Queue, Schema } from "effect"
+import { Clock, Deferred, Duration, Effect, Layer, Queue } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import * as Backoff from "../../domain/Backoff.ts"
-import { TaskId } from "../../domain/Task.ts"
+import { isTaskId, type TaskId } from "../../domain/Task.ts"
 import { monotonicMillis } from "../../domain/Timestamp.ts"
 import { Changes } from "../signals/Changes.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -39,8 +39,6 @@ const minReported = 4000
 
 /** `hello` announces a new node and requests a `here` from the others. `here` and `changed` get no response. */
 type Kind = "hello" | "here" | "changed"
-
-const isTaskId = Schema.is(TaskId)
 
 /** Reports once that nothing arrives although the database works, and once that it does again. */
 const makeWatch = Effect.gen(function*() {

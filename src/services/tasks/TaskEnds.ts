@@ -9,7 +9,7 @@ import { TaskActors } from "../actors/TaskActors.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { Changes } from "../signals/Changes.ts"
 import { type RequestKey, TaskStore } from "../store/tasks/TaskStore.ts"
-import * as Replays from "./Replays.ts"
+import type { TaskRuns } from "./TaskRuns.ts"
 
 export interface TaskEnds {
   /**
@@ -37,12 +37,11 @@ export interface TaskEnds {
 
 const { Canceled, Withdrawn } = TaskEvent.cases
 
-export const make = Effect.gen(function*() {
+export const make = Effect.fnUntraced(function*({ isReplayed }: TaskRuns) {
   const store = yield* TaskStore
   const changes = yield* Changes
   const actors = yield* TaskActors
   const stops = yield* CoreStops
-  const isReplayed = yield* Replays.make
 
   const stop: TaskEnds["stop"] = Effect.fnUntraced(function*(task, given, key, author) {
     if (yield* isReplayed(task.sub, key)) return { isReplay: true }

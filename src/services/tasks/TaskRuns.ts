@@ -1,12 +1,14 @@
-/** New and resumed runs need an id, an encrypted token and an actor. */
-import { Effect } from "effect"
+/** New and resumed runs need an id, an encrypted token and an actor; repeated requests need none of it. */
+import { Effect, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { Caller } from "../../domain/Principal.ts"
 import { RunId, type TaskId } from "../../domain/Task.ts"
+import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
+import { now } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { Changes } from "../signals/Changes.ts"
-import { TaskStore } from "../store/tasks/TaskStore.ts"
+import { type RequestKey, TaskStore } from "../store/tasks/TaskStore.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 
 export const make = Effect.gen(function*() {
@@ -35,7 +37,15 @@ export const make = Effect.gen(function*() {
       ? Effect.flatMap(store.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
       : changes.publish(uuid)
 
-  return { ensureActor, newRunId, sealToken }
+  /** Whether the same request had the key before. It fails when another request had it. */
+  const isReplayed = Effect.fnUntraced(function*(sub: string, key: RequestKey | undefined) {
+    if (key === undefined) return false
+    const found = Option.getOrUndefined(yield* store.usedKey(sub, key.value, yield* now))
+    if (found === undefined) return false
+    return found.fingerprint === key.fingerprint || (yield* new IdempotencyKeyReused({}))
+  })
+
+  return { ensureActor, isReplayed, newRunId, sealToken }
 })
 
 export interface TaskRuns extends Effect.Success<typeof make> {}

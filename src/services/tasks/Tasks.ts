@@ -26,7 +26,6 @@ import { CoreBusy } from "../queue/CoreBusy.ts"
 import { type RequestKey, type TaskOutline, TaskStore } from "../store/tasks/TaskStore.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
 import * as Create from "./Create.ts"
-import * as Replays from "./Replays.ts"
 import * as Report from "./Report.ts"
 import * as TaskEnds from "./TaskEnds.ts"
 import * as TaskRuns from "./TaskRuns.ts"
@@ -127,8 +126,7 @@ const makeReads = Effect.gen(function*() {
 })
 
 /** Changes of interrupted tasks, each once per idempotency key. */
-const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
-  const isReplayed = yield* Replays.make
+const makeChanges = Effect.fnUntraced(function*({ ensureActor, isReplayed, newRunId, sealToken }: TaskRuns.TaskRuns) {
   const store = yield* TaskStore
   const actors = yield* TaskActors
   const stops = yield* CoreStops
@@ -201,7 +199,7 @@ const make = Effect.gen(function*() {
     create: yield* Create.make(runs),
     ...(yield* makeReads),
     ...(yield* makeChanges(runs)),
-    ...(yield* TaskEnds.make),
+    ...(yield* TaskEnds.make(runs)),
     ...(yield* Report.make),
     revoke: (revocation, author) =>
       Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation, author), sweeper.endRevoked))

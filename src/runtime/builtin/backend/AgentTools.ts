@@ -85,7 +85,7 @@ export const loadImage = (storage: FileStorage): LoadImage =>
   }, Effect.orElseSucceed(() => undefined))
 
 /** Stores a generated image for a user. Returns an item for the turn's `output`. */
-export const keepImage = Effect.fnUntraced(
+const keepImage = Effect.fnUntraced(
   function*(storage: FileStorage, user: string, name: string, bytes: Uint8Array) {
     const format = imageFormatOf(bytes)
     if (format === undefined) return yield* new ToolFailed({ message: "The result is not an image." })

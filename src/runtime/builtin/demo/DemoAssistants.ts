@@ -8,7 +8,6 @@ import { FileItem, isPlainTool, TextItem } from "../../../domain/TaskRequest.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
 import type { CreateTurn, TurnLine } from "../AssistantProtocol.ts"
 import { skipToLatest } from "../Backend.ts"
-import { keepImage } from "../backend/AgentTools.ts"
 import * as Conversation from "../backend/Conversation.ts"
 import * as FileReader from "../backend/FileReader.ts"
 import type { FileStorage } from "../backend/FileStorage.ts"
@@ -279,8 +278,11 @@ const crash: DemoAssistant = (request) =>
 const painter = (storage: FileStorage): DemoAssistant => (request, user) => {
   const prompt = textOf(request)
   const { output, ...turn } = turnOf("demo-painter", request, `Here is my idea of "${prompt}".`, "stop")
-  return keepImage(storage, user, "drawing", PngImage.draw(prompt)).pipe(
-    Effect.map((image): TurnLine => ({ type: "completed", turn: { ...turn, output: [...output, image] } })),
+  return storage.store(user, "drawing.png", "image/png", Stream.make(PngImage.draw(prompt))).pipe(
+    Effect.map((file): TurnLine => ({
+      type: "completed",
+      turn: { ...turn, output: [...output, { type: "image", file }] }
+    })),
     Effect.catchTag("StorageFull", ({ message }) => Effect.succeed<TurnLine>({ type: "failed", message })),
     Effect.orDie
   )

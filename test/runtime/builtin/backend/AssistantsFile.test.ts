@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Redacted, Result } from "effect"
 import * as Assistants from "../../../../src/runtime/builtin/backend/Assistants.ts"
+import * as AssistantsFile from "../../../../src/runtime/builtin/backend/AssistantsFile.ts"
 
-const parse = (text: string, environment = {}) => Assistants.parse(text, "a.yaml", environment)
+const parse = (text: string, environment = {}) => AssistantsFile.parse(text, "a.yaml", environment)
 
 const problems = (text: string, environment = {}) =>
   Result.match(parse(text, environment), {
