@@ -48,6 +48,8 @@ export class Entry extends LiveText {
   hasEnded = false
   /** The moment from which on this node owned the task when it last counted appends; infinite if it did not. */
   ownedSince: number
+  /** Whether this node took the task over, and no turn has come since: readers may have more of the text from the owner before. */
+  mayLack = false
   /** How far the text of the owner is, if that is another node and can be reached. */
   remote: { readonly version: number; readonly end: number } | undefined = undefined
   /** Open once the owner has said what it has. */

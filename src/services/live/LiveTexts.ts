@@ -127,14 +127,27 @@ const make = Effect.gen(function*() {
     if (text.base < revision) startRun(text, undefined, revision)
   }
 
+  /** Whether another owner, or this node before a restart, may have had the text of a task. */
+  const isTakenOver = ({ ownedSince, uuid }: Entry) => createdAt(uuid) < ownedSince && ownedSince < Infinity
+
+  /** Takes the text of a turn of a revision. What readers have of an owner before need not be its beginning. */
+  const mergeTurn = (text: Entry, part: Part, revision: number) => {
+    const merged = resize(text, () => text.merge(part, revision))
+    if (text.mayLack) text.base = revision
+    text.mayLack = false
+    if (merged !== "same") changed(text)
+  }
+
   /** Brings a text up to the stored turn, unless it is ahead: the turn was read later than it was stored. */
   const readTurn = Effect.fnUntraced(function*(text: Entry) {
     const outline = Option.getOrUndefined(yield* store.outline(text.uuid))
     if (outline === undefined || outline.revision <= text.turnRevision) return
     const { revision, status, uuid } = outline
     const part = (yield* turns.read(outline, textShape, takePart)) ?? { offset: 0, text: "" }
-    const events = yield* store.eventsAfter(uuid, Math.max(text.turnRevision, revision - maxEvents), maxEvents)
+    const found = yield* store.eventsAfter(uuid, Math.max(text.turnRevision, revision - maxEvents), maxEvents)
     if (revision <= text.turnRevision) return
+    // The turn is older than tool results that came while it was read.
+    const events = found.filter((event) => event.revision <= revision)
     const resumed = events.findLastIndex(({ type }) => type === "ToolResultsSubmitted")
     if (resumed >= 0) resume(text, events[resumed]!.revision)
     text.turnRevision = revision
@@ -143,7 +156,7 @@ const make = Effect.gen(function*() {
       return
     }
     if (status !== "completed" && (text.hasAppends || isTerminal(status)) && text.continues(part)) return
-    if (resize(text, () => text.merge(part, revision)) !== "same") changed(text)
+    mergeTurn(text, part, revision)
   })
 
   const settle = (text: Entry, revision: number) => {
@@ -158,6 +171,7 @@ const make = Effect.gen(function*() {
     const text = new Entry(uuid, -1, ownership.ownedSince(uuid))
     yield* readTurn(text)
     text.base = Math.max(revision, text.turnRevision)
+    text.mayLack = isTakenOver(text)
     text.runId = runId
     text.hasEnded = isTerminal(status)
     return add(text)
@@ -168,6 +182,7 @@ const make = Effect.gen(function*() {
     const since = ownership.ownedSince(text.uuid)
     if (text.ownedSince === since) return
     text.ownedSince = since
+    text.mayLack = isTakenOver(text)
     text.next = null
   }
 
@@ -222,7 +237,12 @@ const make = Effect.gen(function*() {
     if (status !== "processing") return { status, applied: false, next: known?.next ?? null }
     const text = known ?? (yield* begin(head))
     recount(text)
-    if (text.runId !== runId) startRun(text, runId, revision)
+    if (text.runId !== runId) {
+      yield* settle(text, revision)
+      // It is that of the run after the last tool results, with the turn that this run may have stored.
+      text.runId ??= runId
+      if (text.runId !== runId) startRun(text, runId, revision)
+    }
     const at = monotonicMillisOf(clock)
     text.validUntil = at + validity
     return { status, ...apply(text, appends, at) }
@@ -242,7 +262,7 @@ const make = Effect.gen(function*() {
       text.next = next
       text.hasAppends = true
     }
-    if (resize(text, () => text.merge(part, revision)) !== "same") changed(text)
+    mergeTurn(text, part, revision)
     return text.next
   }
 

@@ -224,6 +224,34 @@ describe("a live text", () => {
     "reaches each reader whole and in order, whatever is lost, repeated, cut and moved",
     [Plan],
     ([plan]) => Effect.scoped(carryOut(plan)).pipe(Effect.provide(layerStore, { local: true })),
-    { arbitrary: { runs: amount(100, 2000) } }
+    { arbitrary: { runs: amount(100, 2000) }, timeout: amount(60_000, 300_000) }
   )
+
+  it.effect("reaches a reader that came back while another text of the same length began", () =>
+    carryOut([
+      { type: "append", node: 0, piece: [" "] },
+      { type: "wait", millis: 1 },
+      { type: "read", node: 0 },
+      { type: "wait", millis: 1 },
+      { type: "wait", millis: 41 },
+      { type: "move", isKilled: false },
+      { type: "read", node: 0 },
+      { type: "cut", node: 0, back: 0, reader: 0 },
+      { type: "read", node: 1 },
+      { type: "another", node: 0, piece: [] }
+    ]).pipe(Effect.scoped, Effect.provide(layerStore, { local: true })))
+
+  it.effect("goes on after tool results where another node has begun it", () =>
+    carryOut([
+      { type: "read", node: 1 },
+      { type: "append", node: 0, piece: [] },
+      { type: "repeat", node: 0 },
+      { type: "resume", node: 0, said: false },
+      { type: "another", node: 0, piece: [] },
+      { type: "append", node: 0, piece: [] },
+      { type: "move", isKilled: false },
+      { type: "repeat", node: 0 },
+      { type: "lose", piece: ["a"] },
+      { type: "repeat", node: 0 }
+    ]).pipe(Effect.scoped, Effect.provide(layerStore, { local: true })))
 })
