@@ -5,6 +5,7 @@
 import { Effect, Record, Redacted, Result, Schema, UndefinedOr } from "effect"
 import { randomBytes } from "node:crypto"
 import * as Setting from "../../services/settings/Setting.ts"
+import * as Assistants from "../builtin/backend/Assistants.ts"
 import type { Endpoint } from "../builtin/backend/OpenAiModel.ts"
 import { extensions } from "../loadedExtensions.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"
@@ -147,6 +148,14 @@ const checkPublicUrl = ({ env, report, values: { publicUrl } }: Given) => {
   if (Setting.isProduction(env) && Addresses.isWildcard(hostname)) {
     report("PUBLIC_URL", `must be the URL by which others reach the service, not ${Addresses.shown(publicUrl)}`)
   }
+}
+
+/** Only the built-in backend reads the file. */
+const checkAssistants = ({ env, report, values: { assistantBackendUrl, assistantsFile } }: Given, part: ServedPart) => {
+  if (assistantsFile === undefined || part === "core" || (part === "service" && assistantBackendUrl !== undefined)) {
+    return
+  }
+  for (const problem of Assistants.problemsOf(assistantsFile, env)) report("ASSISTANTS_FILE", problem)
 }
 
 /** A core elsewhere reports to PUBLIC_URL, which is also in agent cards and links. */
@@ -294,6 +303,7 @@ export const load = Effect.fnUntraced(function*(environment: Variables, part: Se
   checkEventTokens(given)
   checkTokenNames(given)
   checkPublicUrl(given)
+  checkAssistants(given, part)
   // The problems are those of the settings.
   const { proxies, warnings } = ProxySettings.read(variables, () => {})
   const worker = WorkerAssignment.read(environment)
