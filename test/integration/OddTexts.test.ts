@@ -190,6 +190,40 @@ describe("a text with NUL or half a character", () => {
   })
 })
 
+describe("the id of a task in capitals", () => {
+  it("is answered in its own spelling", async () => {
+    const upper = String(uuid).toUpperCase()
+    for (const { method, path, requestBody } of operations) {
+      if (!path.includes("{uuid}")) continue
+      const address = path.replace("{uuid}", upper).replace("{id}", "x")
+      const response = await fetch(service.url + address, {
+        method,
+        headers: {
+          authorization: `Bearer ${path.startsWith("/internal") ? internalToken : user}`,
+          "content-type": "application/json"
+        },
+        ...(requestBody === undefined ? {} : { body: "{}" })
+      })
+      // The events of a task that may go on: its first chunks have the first event.
+      let text = ""
+      for await (const chunk of response.body ?? []) {
+        text += Buffer.from(chunk).toString()
+        if (text.includes("data:")) break
+      }
+      assert.notInclude(text, upper, `${method} ${address}`)
+    }
+    const call = { _tag: "Request", id: "1", tag: "Tasks.watch", payload: { sub: "odd", uuid: upper }, headers: [] }
+    const watched = await fetch(`${service.url}/rpc`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/ndjson" },
+      body: `${JSON.stringify(call)}\n`
+    })
+    const text = await watched.text()
+    assert.include(text, uuid)
+    assert.notInclude(text, upper)
+  })
+})
+
 describe("an empty parameter of a query", () => {
   it("is 422", async () => {
     const wrong: Array<string> = []
