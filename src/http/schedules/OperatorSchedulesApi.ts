@@ -84,6 +84,7 @@ export class OperatorSchedulesGroup extends HttpApiGroup.make("operatorSchedules
     response: { now: { late: 0, waiting: 0, oldest_late_ms: null }, runs: [run], schedules: [], complete: true },
     responses: {
       200: "The schedules that match, newest first.",
+      403: "The token may not read.",
       503: "The database is unavailable, or the search took longer than 2 seconds."
     }
   }))
