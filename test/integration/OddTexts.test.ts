@@ -194,7 +194,7 @@ describe("the id of a task in capitals", () => {
   it("is answered in its own spelling", async () => {
     const upper = String(uuid).toUpperCase()
     for (const { method, path, requestBody } of operations) {
-      if (!path.includes("{uuid}")) continue
+      if (!path.includes("{uuid}") || method === "DELETE") continue
       const address = path.replace("{uuid}", upper).replace("{id}", "x")
       const response = await fetch(service.url + address, {
         method,
