@@ -50,8 +50,9 @@ export const allowedMethods = (
 export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => request.url.split("?", 1)[0] ?? "/"
 
 /** Letters, digits, `-`, `.`, `_` and `~`, which no client has to encode. */
-const needlesslyEncoded = /%(2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/i
-const allNeedlesslyEncoded = new RegExp(needlesslyEncoded, "gi")
+const allNeedlesslyEncoded = /%(2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/gi
+/** One of them, or NUL, which no name has: Postgres cannot store it. */
+const unusual = new RegExp(`${allNeedlesslyEncoded.source}|%00`, "i")
 const uuids = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/gi
 
 /** The same for all paths that name the same resource. */
@@ -64,8 +65,8 @@ const ignored = /[;#]/
 const isWithin = (path: string, start: string) => path === start || path.startsWith(`${start}/`)
 
 /**
- * True if the path of a request is no route although the router would serve it: it has what the router cuts off, or it is another
- * spelling of one for operators or other services, for whose prefix a rule of a proxy did not match.
+ * True if the path of a request is no route although the router would serve it: it has what the router cuts off, or it is one for
+ * operators or other services, with NUL or in another spelling, for whose prefix a rule of a proxy did not match.
  */
 export const isMisspelled = (
   extensions: ReadonlyArray<ExtensionRoutes>,
@@ -73,7 +74,7 @@ export const isMisspelled = (
 ): boolean => {
   const path = pathOf(request)
   if (ignored.test(path)) return true
-  if (!needlesslyEncoded.test(path)) return false
+  if (!unusual.test(path)) return false
   const decoded = path.replace(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
   return ["/internal", rpcPath, ...extensions.flatMap(({ sameOrigin = [] }) => sameOrigin)].some((start) =>
     isWithin(decoded, start)

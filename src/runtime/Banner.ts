@@ -32,13 +32,14 @@ const withoutToken = ({ jwtPublicKey, jwtSecret }: AppConfig) => {
 }
 
 /** Settings that an external core has to be started with. Only tokens that were generated here are shown. */
-const coreLines = ({ coreEventTokens, coreTokens, coreUrl, generates }: AppConfig) => {
+const coreLines = ({ coreEventTokens, coreTokens, coreUrl, generates, internalTokens }: AppConfig) => {
   if (coreUrl === undefined) return ""
-  const shown = (isGenerated: boolean, tokens: AppConfig["coreTokens"]) =>
-    isGenerated && tokens[0] !== undefined ? Redacted.value(tokens[0]) : "… (as set here)"
+  const shown = (isGenerated: boolean, tokens: AppConfig["coreTokens"], given = "as set here") =>
+    isGenerated && tokens[0] !== undefined ? Redacted.value(tokens[0]) : `… (${given})`
+  const ofEvents = coreEventTokens === internalTokens ? "one of INTERNAL_TOKENS here" : undefined
   return `\n  Core      ${Addresses.shown(coreUrl)}, which needs these settings:\n`
     + `            CORE_TOKEN=${shown(generates.coreToken, coreTokens)}\n`
-    + `            CORE_EVENT_TOKENS=${shown(generates.eventToken, coreEventTokens)}`
+    + `            CORE_EVENT_TOKENS=${shown(generates.eventToken, coreEventTokens, ofEvents)}`
 }
 
 /** Logs that the process listens; in development prints how to try it. */

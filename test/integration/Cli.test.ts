@@ -52,6 +52,13 @@ describe("the command line", () => {
     assert.deepStrictEqual(found.map((task: any) => task.uuid), [rerun.uuid])
   })
 
+  it("has only JSON on stderr with --json", async () => {
+    const { code, err, out } = await run("create", "--watch", "--json", "-a", "404", "hello")
+    assert.strictEqual(code, 1)
+    assert.match(out, /"failed"/)
+    assert.match(JSON.parse(err).message, /^Task failed/)
+  })
+
   it("uploads files and attaches them to a task", async () => {
     const file = path.join(folder, "notes.txt")
     fs.writeFileSync(file, "hello")

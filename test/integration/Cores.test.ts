@@ -25,6 +25,10 @@ it("the service prints the settings that its core needs, in development", async 
   const output = await given.logged(/CORE_EVENT_TOKENS=/)
   assert.notInclude(output, coreToken)
   assert.notInclude(output, internalToken)
+  assert.match(output, /CORE_TOKEN=… \(as set here\)\n +CORE_EVENT_TOKENS=… \(one of INTERNAL_TOKENS here\)\n/)
+  const events = { ...settings, CORE_EVENT_TOKENS: "a token for events, of the tests" }
+  const apart = await use(Service.start(events), onTestFinished)
+  assert.match(await apart.logged(/CORE_EVENT_TOKENS=/), /CORE_EVENT_TOKENS=… \(as set here\)\n/)
 })
 
 /** Other runtimes of the package, where they are installed. */

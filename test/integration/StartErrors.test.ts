@@ -377,8 +377,25 @@ describe("a setting", () => {
     assert.lengthOf(service.output.match(/is not a setting/g) ?? [], 1)
   })
 
-  it("ASSISTANTS_FILE without a file is reported", async () => {
-    assert.match(await refusal({ ASSISTANTS_FILE: "/nowhere.yaml" }, "assistants"), /\/nowhere\.yaml: cannot be read$/)
+  it("ASSISTANTS_FILE that cannot be used is reported with the others, before anything starts", async () => {
+    const file = path.join(directory, "broken.yaml")
+    fs.writeFileSync(file, "assistants:\n  - id: 0\n  - [\n")
+    const wrong = { ASSISTANTS_FILE: "/nowhere.yaml", RETENTION: "0 days" }
+    const err = await refusal(wrong, "settings")
+    assert.match(
+      err,
+      /^The settings cannot be used:\n {2}RETENTION: must be positive, .*\n {2}ASSISTANTS_FILE: \/nowhere\.yaml: cannot be read$/
+    )
+    const DATA_DIR = path.join(directory, "embedded")
+    const { code, err: ofBroken } = await runToEnd(["serve"], { DATA_DIR, ASSISTANTS_FILE: file })
+    assert.strictEqual(code, 1)
+    assert.match(ofBroken, new RegExp(`^The settings cannot be used:\n {2}ASSISTANTS_FILE: ${file}:\\d+: `))
+    assert.isFalse(fs.existsSync(path.join(DATA_DIR, "postgres")))
+    const unused = await diagnose(
+      await settings({ ...wrong, RETENTION: "", ASSISTANT_BACKEND_URL: "http://b" }),
+      "settings"
+    )
+    assert.match(unused, /^(ok|warn) +valid/)
   })
 
   it("JWT_JWKS_URL that does not respond is reported in one line, and by doctor", async () => {

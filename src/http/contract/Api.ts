@@ -4,12 +4,13 @@ import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { CoreReports } from "../../domain/CoreProtocol.ts"
 import * as Limits from "../../domain/Limits.ts"
+import { errorCodes } from "./ErrorCodes.ts"
 import * as Errors from "./Errors.ts"
 import { completedAt, turn, uuid } from "./Examples.ts"
 import * as Files from "./FileSchemas.ts"
 import { Authorization, CoreAuthorization, InternalAuthorization, MetricsAuthorization } from "./Middleware.ts"
 import { finish, taskWebhook } from "./OpenApiTransform.ts"
-import { operation } from "./Operation.ts"
+import { operation, refusal } from "./Operation.ts"
 import { TasksGroup } from "./TasksApi.ts"
 import { ReportedEventsView, ReportedView } from "./TaskSchemas.ts"
 import { RevokeBody } from "./TokenSchemas.ts"
@@ -32,10 +33,10 @@ class FilesGroup extends HttpApiGroup.make("files").add(
       },
       responses: {
         201: "The assistant backend stored the file. The body is an input item.",
-        404: "The service keeps no files.",
+        404: refusal(errorCodes, "files_not_kept"),
         408: "The upload stalled: no data arrived in time.",
         422: "The file or the form was refused; `errors` has the field `file`, or is the assistant backend's own.",
-        429: "The user has too many uploads in progress on this node."
+        429: refusal(errorCodes, "too_many_uploads")
       }
     })
   ),
@@ -48,7 +49,7 @@ class FilesGroup extends HttpApiGroup.make("files").add(
       summary: "Get the storage URL",
       description: "Returns the base URL of the storage. Downloads from it need no token.",
       response: { url: "https://storage.example.com/public" },
-      responses: { 200: "The public base URL of the storage.", 404: "The service keeps no files." }
+      responses: { 200: "The public base URL of the storage.", 404: refusal(errorCodes, "files_not_kept") }
     })
   )
 ).middleware(Authorization).annotateMerge(

@@ -41,10 +41,11 @@ interface OperationDocs {
 }
 
 /** The response of an error that has a code of its own. */
-export const refusal = <Codes extends ErrorCodes>(codes: Codes, code: keyof Codes & string): ResponseDocs => {
-  const description = codes[code]?.[1] ?? ""
-  return { description, example: { message: description, code } }
-}
+export const refusal = <Codes extends ErrorCodes>(
+  codes: Codes,
+  code: keyof Codes & string,
+  description = codes[code]?.[1] ?? ""
+): ResponseDocs => ({ description, example: { message: description, code } })
 
 export const isNode = (value: unknown): value is Node =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -122,6 +123,11 @@ export const headers: Node = {
     schema: { type: "string" }
   },
   "Retry-After": { description: "Seconds to wait before trying again.", schema: { type: "integer" } },
+  "Accept-Encoding": { description: "Always `identity`.", schema: { type: "string" } },
+  "X-Accel-Buffering": {
+    description: "Always `no`: a proxy passes each event on at once.",
+    schema: { type: "string" }
+  },
   "WWW-Authenticate": { description: "Always `Bearer`.", schema: { type: "string" } },
   "Idempotent-Replayed": {
     description: "`true` when the response repeats that of an earlier request with the same key.",
@@ -144,7 +150,6 @@ const errorExamples: Readonly<Record<string, unknown>> = {
   403: { message: "The task belongs to another user.", code: "task_belongs_to_another" },
   404: { message: "There is no such task.", code: "task_not_found" },
   408: { message: "The request body did not arrive in time.", code: codeOfStatus(408) },
-  409: { message: "The task is completed, not interrupted.", code: "task_not_interrupted" },
   415: { message: "The request body must come without a Content-Encoding.", code: codeOfStatus(415) },
   422: {
     message: "input.0.type: Expected one of text, file, voice",
@@ -152,7 +157,6 @@ const errorExamples: Readonly<Record<string, unknown>> = {
     errors: { "input.0.type": ["Expected one of text, file, voice"] }
   },
   431: { message: "The headers are larger than 16384 bytes.", code: codeOfStatus(431) },
-  429: { message: "Too many active tasks. The maximum is 5 concurrent tasks.", code: "too_many_active_tasks" },
   500: { message: Defects.message, code: codeOfStatus(500) },
   502: { message: "The assistant backend did not respond as expected.", code: codeOfStatus(502) },
   503: { message: "The service cannot reach its database at the moment. Try again soon.", code: "store_unavailable" }
@@ -208,6 +212,7 @@ const pathParameters: Readonly<Record<string, Node>> = {
 const headerNames = (status: string, { parameters }: OperationDocs, { headers = [] }: ResponseDocs) => {
   const names = ["X-Request-Id", ...headers]
   if (status === "401") names.push("WWW-Authenticate")
+  if (status === "415") names.push("Accept-Encoding")
   if (status === "429" || status === "503") names.push("Retry-After")
   if (status.startsWith("2") && parameters?.includes(idempotencyKey)) names.push("Idempotent-Replayed")
   return names
@@ -224,10 +229,23 @@ const docsOf = (status: string, { bodyBytes, name, responses }: OperationDocs): 
   return typeof docs === "string" ? { description: docs } : docs
 }
 
+/** The statuses of which each operation has cases of its own: if it says which, the example has its words. */
+const isOfOperation = (status: string) => ["403", "404", "409", "429"].includes(status)
+
+const exampleOf = (status: string, { response, responses }: OperationDocs, { description, example }: ResponseDocs) => {
+  if (example !== undefined) return example
+  if (status.startsWith("2")) return response
+  return isOfOperation(status) && responses[Number(status)] !== undefined
+    ? { message: description, code: codeOfStatus(Number(status)) }
+    : errorExamples[status]
+}
+
 const finishResponse = (status: string, response: Node, docs: OperationDocs) => {
   const own = docsOf(status, docs)
-  const { description, example = status.startsWith("2") ? docs.response : errorExamples[status] } = own
-  Object.assign(response, { headers: headersOf(headerNames(status, docs, own)), description })
+  const example = exampleOf(status, docs, own)
+  const isStream = response["content"]?.["text/event-stream"] !== undefined
+  const names = [...headerNames(status, docs, own), ...(isStream ? ["X-Accel-Buffering"] : [])]
+  Object.assign(response, { headers: headersOf(names), description: own.description })
   for (const [type, content] of Object.entries<Node>(response["content"] ?? {})) {
     content["examples"] = asExample(example)
     if (type === "text/event-stream") content["schema"] = docs.stream ?? eventStream

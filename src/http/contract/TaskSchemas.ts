@@ -273,6 +273,9 @@ const RefusedEventView = Schema.Struct({
   code: Schema.String.annotate({ description: "A stable word for the problem." }),
   status: Schema.Int.annotate({
     description: "The status that the answer would have had alone: after 409 stop the run."
+  }),
+  errors: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.String))).annotate({
+    description: "With 422: the problems of each invalid field, by its dotted path."
   })
 }).annotate({ identifier: "RefusedEvent", description: "Why an event was refused." })
 

@@ -4,11 +4,12 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import * as Limits from "../../domain/Limits.ts"
 import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import { RerunBody } from "../../domain/TaskRerun.ts"
+import { errorCodes } from "./ErrorCodes.ts"
 import * as Errors from "./Errors.ts"
 import { completedAt, createdAt, deliveryId, summary, turn, uuid } from "./Examples.ts"
 import { Authorization } from "./Middleware.ts"
 import { schemaRef } from "./OpaqueSchemas.ts"
-import { header, idempotencyKey, integer, operation, query } from "./Operation.ts"
+import { header, idempotencyKey, integer, operation, query, refusal } from "./Operation.ts"
 import * as Tasks from "./TaskSchemas.ts"
 
 const ofTask = { uuid: Schema.String }
@@ -59,7 +60,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
             "The task was created and is queued. With a repeated `Idempotency-Key`, the task of the first request.",
           headers: ["Location"]
         },
-        429: "The user has the maximum number of active tasks."
+        429: refusal(errorCodes, "too_many_active_tasks", "The user has the maximum number of active tasks.")
       }
     })
   ),
@@ -163,7 +164,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
           description: "The task has not changed since the version in `If-None-Match`.",
           headers: ["ETag"]
         },
-        429: "The user has too many waiting requests and streams on this node."
+        429: refusal(errorCodes, "too_many_waiting")
       }
     })
   ),
@@ -189,8 +190,12 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
             "Another task was created and is queued. With a repeated `Idempotency-Key`, that of the first request.",
           headers: ["Location"]
         },
-        409: "The request was too large to keep, or the task ended before the service kept requests.",
-        429: "The user has the maximum number of active tasks."
+        409: refusal(
+          errorCodes,
+          "request_not_kept",
+          "The request was too large to keep, or the task ended before the service kept requests."
+        ),
+        429: refusal(errorCodes, "too_many_active_tasks", "The user has the maximum number of active tasks.")
       }
     })
   ),
@@ -207,7 +212,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
         + "the task's `Idempotency-Key` still returns the first response.",
       responses: {
         204: "The task was deleted with its result, events and webhooks.",
-        409: "The task has not ended."
+        409: refusal(errorCodes, "task_not_ended")
       }
     })
   ),
@@ -239,7 +244,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       responses: {
         200: "The stream of events. It ends with the task, or when the token expires or is revoked.",
         204: "The task has ended and `Last-Event-ID` is its last event: no event follows.",
-        429: "The user has too many waiting requests and streams on this node."
+        429: refusal(errorCodes, "too_many_waiting")
       }
     })
   ),
@@ -274,9 +279,13 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       response: { ...delivery, state: "pending", next_attempt_at: completedAt },
       responses: {
         202: "The next attempt is due now. The body is the delivery.",
-        404: "There is no such task, or it has no such delivery.",
-        409: `The delivery needs \`callback_secret\`, or it has had ${Limits.maxWebhookAttempts} attempts.`,
-        429: "The user requests redeliveries too often."
+        404: refusal(errorCodes, "delivery_not_found", "There is no such task, or it has no such delivery."),
+        409: refusal(
+          errorCodes,
+          "delivery_exhausted",
+          `The delivery needs \`callback_secret\`, or it has had ${Limits.maxWebhookAttempts} attempts.`
+        ),
+        429: refusal(errorCodes, "too_many_redeliveries")
       }
     })
   ),
@@ -306,7 +315,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       response: { uuid, status: "processing" },
       responses: {
         200: "The results were accepted and the task is processing again.",
-        409: "The task is not interrupted."
+        409: refusal(errorCodes, "task_not_interrupted", "The task is not interrupted.")
       }
     })
   ),
@@ -325,7 +334,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
     response: { uuid, status: "canceled" },
     responses: {
       200: "The task was canceled. Its `error` is the `reason`.",
-      409: "The task is not interrupted."
+      409: refusal(errorCodes, "task_not_interrupted", "The task is not interrupted.")
     }
   })),
   HttpApiEndpoint.post("stop", "/api/tasks/:uuid/stop", {
@@ -344,7 +353,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
     response: { uuid, status: "canceled" },
     responses: {
       200: "The task was canceled. Its `error` is the `reason`, or `canceled` without one.",
-      409: "The task has ended."
+      409: refusal(errorCodes, "task_has_ended")
     }
   }))
 ).middleware(Authorization).annotateMerge(

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { limits } from "../../services/endpoints/Endpoint.ts"
-import type { ErrorCodes } from "../contract/ErrorCodes.ts"
+import { type ErrorCodes, errorCodes as coreCodes } from "../contract/ErrorCodes.ts"
 import * as Errors from "../contract/Errors.ts"
 import { completedAt, createdAt, deliveryId, summary } from "../contract/Examples.ts"
 import { header, operation, refusal } from "../contract/Operation.ts"
@@ -28,12 +28,13 @@ const event = `evt_${deliveryId}`
 
 const readOnly = "The token may only read, or a web page of another origin sent the request with a session."
 const unknown = refusal(errorCodes, "endpoint_not_found")
-const owned = { 403: readOnly, 404: unknown }
+const owned = { 404: unknown }
 
 const described = (docs: Parameters<typeof operation>[0]) =>
   operation({
     ...docs,
     bodyBytes: limits.request,
+    responses: { 403: readOnly, ...docs.responses },
     path: {
       id: { description: "Identifier of the endpoint.", example: id },
       delivery: { description: "Identifier of a delivery, as `webhook-id` has it.", example: event }
@@ -53,12 +54,14 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     request: { url: "https://hooks.example.com/tasks", description: "The CRM", metadata: { project: "crm" } },
     responses: {
       201: { description: "The new endpoint with its secret.", headers: ["Location"] },
-      403: readOnly,
-      409: `There are ${limits.endpoints} endpoints.`,
+      409: refusal(errorCodes, "too_many_endpoints"),
       422: "A field is invalid, or webhooks may not go to the host of `url`."
     }
   })),
-  HttpApiEndpoint.get("list", base, { success: Views.EndpointsView, error: readErrors }).annotateMerge(described({
+  HttpApiEndpoint.get("list", base, {
+    success: Views.EndpointsView,
+    error: [Errors.ValidationFailed, Errors.ServiceUnavailable]
+  }).annotateMerge(described({
     name: "listWebhookEndpoints",
     summary: "List webhook endpoints",
     description: "Newest first.",
@@ -152,8 +155,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
       "Makes one more attempt with the same body and the same `webhook-id`; a pending one is made immediately.",
     responses: {
       202: "The event is sent again now. The body is its delivery.",
-      403: readOnly,
-      404: "There is no such webhook endpoint, or it has no such delivery."
+      404: refusal(coreCodes, "delivery_not_found", "There is no such webhook endpoint, or it has no such delivery.")
     }
   })),
   HttpApiEndpoint.post("replay", `${base}/:id/replay`, {
@@ -196,10 +198,9 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     }\n\n`,
     responses: {
       200: "The stream of the events of the endpoint. It ends when the node stops.",
-      403: readOnly,
       404: unknown,
-      409: "The endpoint has a URL.",
-      429: "The node has the maximum number of event streams."
+      409: refusal(errorCodes, "endpoint_is_sent"),
+      429: refusal(errorCodes, "too_many_readers")
     }
   }))
 ).middleware(OperatorAuthorization).annotateMerge(

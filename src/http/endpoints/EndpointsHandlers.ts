@@ -57,10 +57,11 @@ const makeOperations = Effect.gen(function*() {
   return {
     create: Effect.fnUntraced(function*<E, R>({ receive, record }: Change<E, R>) {
       const { definition, isDisabled } = yield* receive(Views.create)
+      const id = yield* endpoints.newId
       return yield* record(
-        { action: "create" },
-        endpoints.create(definition, isDisabled).pipe(Effect.catchTags(refusedAddress)),
-        ({ endpoint }) => ["an operator created a webhook endpoint", endpoint.id]
+        { action: "create", target: id },
+        endpoints.create(id, definition, isDisabled).pipe(Effect.catchTags(refusedAddress)),
+        () => ["an operator created a webhook endpoint", id]
       )
     }),
     update: Effect.fnUntraced(function*<E, R>({ receive, record }: Change<E, R>, id: string) {

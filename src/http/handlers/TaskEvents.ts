@@ -68,7 +68,7 @@ export const make = Effect.gen(function*() {
       const after = yield* lastEventId(request, includesText)
       // 204 makes a client that reconnects automatically stop: no event follows.
       if (isTerminal(task.status) && after.revision >= task.revision) return HttpServerResponse.empty({ status: 204 })
-      const form = formOf(uuid)
+      const form = formOf(task.uuid)
       // A stream must not outlive the token that opened it.
       const stream = includesText
         ? cutAfter(
@@ -96,9 +96,11 @@ export const layerRpc = TasksRpc.toLayerHandler(
     return ({ after = -1, include = [], sub, uuid }) =>
       Stream.unwrap(
         tasks.getHead(RpcRequests.reader(sub), uuid).pipe(
-          Effect.flatMap((task) => watch.events(task, after, include.includes("turn"))),
-          Effect.map(
-            Stream.map((event) => ({ ...describe(uuid, event), event: nameOf(event) }))
+          Effect.flatMap((task) =>
+            Effect.map(
+              watch.events(task, after, include.includes("turn")),
+              Stream.map((event) => ({ ...describe(task.uuid, event), event: nameOf(event) }))
+            )
           )
         )
       ).pipe(

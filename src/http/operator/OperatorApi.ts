@@ -1,10 +1,10 @@
 /** The interface of operators: what the console's half for operators shows and does, for scripts too. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import type { ErrorCodes } from "../contract/ErrorCodes.ts"
+import { type ErrorCodes, errorCodes as coreCodes } from "../contract/ErrorCodes.ts"
 import * as Errors from "../contract/Errors.ts"
 import { completedAt, uuid as exampleUuid } from "../contract/Examples.ts"
-import { operation } from "../contract/Operation.ts"
+import { operation, refusal } from "../contract/Operation.ts"
 import { CancelBody, CanceledTaskView } from "../contract/TaskSchemas.ts"
 import { RevokeBody } from "../contract/TokenSchemas.ts"
 import { OperatorAuthorization } from "../OperatorRoutes.ts"
@@ -53,7 +53,8 @@ const onBulk = (docs: Docs) =>
 const onUser = (docs: Docs) =>
   documented({
     path: { sub: { description: "The user, as in the `sub` claim of a token.", example: "user-1" } },
-    ...docs
+    ...docs,
+    responses: { 404: "There can be no user with this name.", ...docs.responses }
   })
 
 const id = { id: Schema.String }
@@ -132,7 +133,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     description: "Cancels a task in any status that is not final; the core stops its run. The body is optional.",
     isBodyOptional: true,
     request: { reason: "Stuck." },
-    responses: { 200: "The task was canceled by the operator.", 409: "The task has ended." }
+    responses: { 200: "The task was canceled by the operator.", 409: refusal(coreCodes, "task_has_ended") }
   })),
   search("errors", Views.ErrorsView, {
     name: "listErrors",
@@ -299,7 +300,7 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     description: "Changes that were made stay. An erasure cannot be stopped.",
     responses: {
       200: "The action is stopped where it is.",
-      409: "The action has ended, or is an erasure.",
+      409: refusal(errorCodes, "bulk_not_running", "The action has ended, or is an erasure."),
       ...unknownBulk
     }
   })),

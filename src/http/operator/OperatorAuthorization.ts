@@ -24,6 +24,12 @@ export const HasSecureCookie = Context.Reference(
   { defaultValue: () => true }
 )
 
+/** The origin of `PUBLIC_URL`. */
+export const PublicOrigin = Context.Reference<string | undefined>(
+  "async-task-service/http/operator/OperatorAuthorization/PublicOrigin",
+  { defaultValue: () => undefined }
+)
+
 /** Extensions have routes for operators beside `/internal/operator`. */
 const cookiePath = "/internal"
 const path = "/internal/operator/session"
@@ -42,11 +48,17 @@ const foreign = new Forbidden({
 })
 const readOnly = new Forbidden({ message: "This token may only read." })
 
+/** True for the origin of a page of this service: `PUBLIC_URL`, or the host of the request, whose scheme a proxy may have changed. */
+const isOwn = (origin: string, host: string | undefined, publicOrigin: string | undefined) =>
+  [publicOrigin, `http://${host}`, `https://${host}`].includes(origin)
+
 /** A page of another origin cannot set `X-Console`, because no response allows it by CORS. */
-const checkOrigin = ({ headers, method }: HttpServerRequest.HttpServerRequest) =>
-  isRead(method) || (headers["x-console"] === "1" && ["same-origin", undefined].includes(headers["sec-fetch-site"]))
-    ? Effect.void
-    : Effect.fail(foreign)
+const makeCheckOrigin = Effect.map(PublicOrigin, (publicOrigin) => (request: HttpServerRequest.HttpServerRequest) => {
+  const { host, origin, "sec-fetch-site": site = "same-origin", "x-console": mark } = request.headers
+  const isAllowed = mark === "1" && site === "same-origin" &&
+    (origin === undefined || isOwn(origin, host, publicOrigin))
+  return isRead(request.method) || isAllowed ? Effect.void : Effect.fail(foreign)
+})
 
 interface Access {
   readonly operator: Operator
@@ -60,6 +72,7 @@ type AccessError = Unauthorized | Forbidden | ServiceUnavailable
 const makeAccess = Effect.gen(function*() {
   const sessions = yield* OperatorSessions
   const isSecure = yield* HasSecureCookie
+  const checkOrigin = yield* makeCheckOrigin
 
   const openOf = (request: HttpServerRequest.HttpServerRequest) =>
     Effect.mapError(sessions.open(request.cookies[cookieName(isSecure)] ?? ""), refusal)
@@ -83,7 +96,7 @@ const makeAccess = Effect.gen(function*() {
     }
   )
 
-  return { sessions, isSecure, openOf, ofRequest }
+  return { sessions, isSecure, checkOrigin, openOf, ofRequest }
 })
 
 const withCookie = (cookie: string | undefined) => (response: HttpServerResponse.HttpServerResponse) =>
@@ -127,7 +140,7 @@ const refuse = (error: AccessError | LogInRefused | StoreUnavailable | TooManyLo
 
 export const layerSessions = HttpRouter.use((router) =>
   Effect.gen(function*() {
-    const { isSecure, ofRequest, openOf, sessions } = yield* makeAccess
+    const { checkOrigin, isSecure, ofRequest, openOf, sessions } = yield* makeAccess
 
     const logIn = (request: HttpServerRequest.HttpServerRequest) =>
       Effect.gen(function*() {

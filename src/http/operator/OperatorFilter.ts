@@ -1,6 +1,6 @@
 /** Decodes what a search or a bulk action selects. An unknown name is an error: without it an action would be about more than was meant. */
 import { Duration, Effect, Predicate, Record, Schema } from "effect"
-import { hasAtMostCharacters, isStorable } from "../../domain/Fields.ts"
+import { hasAtMostCharacters } from "../../domain/Fields.ts"
 import { encode, fromValue } from "../../domain/json/OpaqueJson.ts"
 import type * as RawJson from "../../domain/json/RawJson.ts"
 import * as Reader from "../../domain/json/Reader.ts"
@@ -13,7 +13,8 @@ import type { TaskLink } from "../../services/Extensions.ts"
 import type { Range } from "../../services/operator/OperatorStore.ts"
 import { allDeliveries, allTasks, type Selection, type TaskSelection } from "../../services/operator/Selection.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
-import { validationFailed } from "../handlers/body/BodyErrors.ts"
+import { FieldErrors, validationFailed } from "../handlers/body/BodyErrors.ts"
+import { checkTexts } from "../handlers/body/JsonBody.ts"
 import { maxText } from "../Parameters.ts"
 import { maxIds } from "./ActionSchemas.ts"
 
@@ -47,8 +48,7 @@ const which: Readonly<Record<Exclude<Action, "redeliver">, TaskSelection["which"
   delete: "ended"
 }
 
-const isText = (value: unknown): value is string =>
-  typeof value === "string" && value !== "" && value.length <= maxText && isStorable(value)
+const isText = (value: unknown): value is string => typeof value === "string" && value !== "" && value.length <= maxText
 
 /** Pairs of metadata, as an object or as `key=value`. */
 const labelsOf = (value: unknown): Record<string, string> | undefined => {
@@ -192,8 +192,11 @@ export const ofBody = Effect.fnUntraced(function*(
   links: ReadonlyArray<TaskLink>
 ) {
   // A filter by the test kit is an object of JSON.
-  const value = Reader.readValid(encode(fromValue(filter as Parameters<typeof fromValue>[0])))
-  const given: Given = Object.fromEntries(Object.entries(value as object).filter(([, value]) => value !== null))
+  const value = Reader.readValid(encode(fromValue(filter as Parameters<typeof fromValue>[0]))) as object
+  const unstorable = new FieldErrors()
+  checkTexts(value, unstorable, ["filter"])
+  if (!unstorable.isEmpty) return yield* unstorable.toError()
+  const given: Given = Object.fromEntries(Object.entries(value).filter(([, value]) => value !== null))
   const reading = readerOf(given, "filter.")
   reading.knows(
     action === "redeliver" ? deliveryFields : [...taskFields, "ids", ...selectionsOf(links).map(({ name }) => name)]

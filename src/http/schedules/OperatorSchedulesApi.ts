@@ -75,11 +75,16 @@ export class OperatorSchedulesGroup extends HttpApiGroup.make("operatorSchedules
         enum: shows,
         default: "problems"
       }),
-      query("q", "An id, or the beginning of a user, a key or a name.", { type: "string", maxLength: maxSearch })
+      query("q", "An id, or the beginning of a user, a key or a name.", {
+        type: "string",
+        minLength: 1,
+        maxLength: maxSearch
+      })
     ],
     response: { now: { late: 0, waiting: 0, oldest_late_ms: null }, runs: [run], schedules: [], complete: true },
     responses: {
       200: "The schedules that match, newest first.",
+      403: "The token may not read.",
       503: "The database is unavailable, or the search took longer than 2 seconds."
     }
   }))

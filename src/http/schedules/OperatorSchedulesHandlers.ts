@@ -19,14 +19,15 @@ const isState = Schema.is(State)
 const isProblem = Schema.is(ScheduleSearch.Problem)
 
 const decode = Effect.fnUntraced(function*(query: Query) {
-  const { q = "", show = "problems", ...others } = query
+  const { q, show = "problems", ...others } = query
   const [unknown] = Object.keys(others)
   if (unknown !== undefined) return yield* invalid(unknown, "Unknown parameter")
   if (!isShow(show)) return yield* invalid("show", `Expected one of ${shows.join(", ")}`)
-  if (typeof q !== "string" || q.length > maxSearch || !isStorable(q)) {
-    return yield* invalid("q", `Expected at most ${maxSearch} characters`)
+  if (q === undefined) return { show, text: null }
+  if (typeof q !== "string" || q === "" || q.length > maxSearch || !isStorable(q)) {
+    return yield* invalid("q", `Expected 1 to ${maxSearch} characters`)
   }
-  return { show, text: q === "" ? null : q }
+  return { show, text: q }
 })
 
 const ownerOf = ({ key, name, scheduleId, sub }: ScheduleSearch.FoundRun | ScheduleSearch.FoundSchedule) => ({

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { limits } from "../../services/schedules/Schedule.ts"
-import type { ErrorCodes } from "../contract/ErrorCodes.ts"
+import { type ErrorCodes, errorCodes as coreCodes } from "../contract/ErrorCodes.ts"
 import * as Errors from "../contract/Errors.ts"
 import { createdAt, uuid } from "../contract/Examples.ts"
 import { Authorization } from "../contract/Middleware.ts"
@@ -77,7 +77,11 @@ const owned = {
   404: refusal(errorCodes, "schedule_not_found")
 }
 const ended = refusal(errorCodes, "schedule_has_ended")
-const tooMany = `The user has ${limits.ofUser} schedules that are active or paused.`
+const tooMany = refusal(
+  errorCodes,
+  "too_many_schedules",
+  `The user has ${limits.ofUser} schedules that are active or paused.`
+)
 const taken = refusal(errorCodes, "schedule_key_taken")
 
 const described = (docs: Parameters<typeof operation>[0]) => operation({ ...docs, bodyBytes: limits.bodyBytes })
@@ -239,7 +243,7 @@ export class SchedulesGroup extends HttpApiGroup.make("schedules").add(
       ...owned,
       201: { description: "The task.", headers: ["Location"] },
       409: ended,
-      429: "The user has too many active tasks."
+      429: refusal(coreCodes, "too_many_active_tasks", "The user has too many active tasks.")
     }
   })),
   HttpApiEndpoint.get("runs", "/api/schedules/:id/runs", {

@@ -5,11 +5,9 @@ import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { availableParallelism } from "node:os"
 import * as ClockSync from "../../services/operations/ClockSync.ts"
-import * as Setting from "../../services/settings/Setting.ts"
 import { prometheusName } from "../../services/telemetry/Metrics.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import { machineClocks } from "../../services/timing/NodeClock.ts"
-import * as AssistantsFile from "../builtin/backend/AssistantsFile.ts"
 import * as Addresses from "../config/Addresses.ts"
 import * as AppConfig from "../config/AppConfig.ts"
 import * as Outgoing from "../node/Outgoing.ts"
@@ -59,16 +57,6 @@ const database = (opened: Effect.Effect<Database.Database, DatabaseUnusable> | u
       const schema = behind === undefined ? "schema is current" : `${behind}, run "async-task-service migrate"`
       return withWarnings(`Postgres ${postgresVersion}${pooler}, ${schema}`, warnings)
     })
-
-const assistants = ({ assistantBackendUrl, assistantsFile }: AppConfig.AppConfig) =>
-  assistantsFile === undefined || assistantBackendUrl !== undefined
-    ? []
-    : [
-      finding(
-        "assistants",
-        Effect.as(AssistantsFile.open(assistantsFile, Setting.clean(process.env)), `${assistantsFile} is valid`)
-      )
-    ]
 
 /** The outcome of a request to a URL. */
 const reached = (url: string) =>
@@ -307,7 +295,6 @@ export const examine = Effect.fnUntraced(function*(internalToken: Option.Option<
     finding("names of tokens", Effect.succeed(namesOfTokens(config))),
     finding("database", database(opened)),
     ...(config.workers === 1 ? [] : [finding("workers", Effect.succeed(processes(config)))]),
-    ...assistants(config),
     ...keysOf(config),
     finding("core", upstream(config.coreUrl, "built in")),
     finding(

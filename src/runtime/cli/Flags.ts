@@ -31,6 +31,30 @@ export const parseEach = <A>(
       : Effect.succeed(parsed)
   })
 
+/** A number from 1; null for `none` or `default`, which lift the limit of one and leave that of all. */
+export const limit = (name: string, description: string) =>
+  Argument.String(name).pipe(
+    Argument.withDescription(`${description}; \`none\` or \`default\`: what the settings say`),
+    Argument.mapEffect((value) =>
+      value === "none" || value === "default"
+        ? Effect.succeed(null)
+        : /^[1-9]\d{0,6}$/.test(value)
+        ? Effect.succeed(Number(value))
+        : Effect.fail(
+          new CliError.InvalidValue({
+            option: name,
+            value,
+            expected: "a number from 1, none or default",
+            kind: "argument"
+          })
+        )
+    )
+  )
+
+/** A usage error about several flags: `Command.validate((given) => usage(isWrong(given) && "…"))`. */
+export const usage = (problem: string | false) =>
+  problem === false ? Effect.void : Effect.fail(new CliError.ValidationError({ message: problem }))
+
 /** Undefined for a text that is not JSON. */
 export const jsonOf = (text: string): Schema.Json | undefined => {
   try {

@@ -120,6 +120,9 @@ export const findInternalToken = Effect.fnUntraced(function*(given: Option.Optio
 /** Prints progress to stderr, so that stdout contains only the result. */
 export const note = (text: string) => Console.error(text)
 
+/** Prints what only people read: with `--json` also stderr is for programs. */
+export const progress = (text: string) => Effect.flatMap(root, ({ json }) => json ? Effect.void : note(text))
+
 /** Prints a result, as JSON with `--json` and with `render` otherwise. */
 export const print = <A>(result: A, render: (result: A, output: Output.Output) => string) =>
   Effect.gen(function*() {

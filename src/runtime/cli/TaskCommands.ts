@@ -8,7 +8,19 @@ import type { CreateTask, GetTaskQuery, ListTasksQuery, Task, TaskSummary } from
 import * as Flags from "./Flags.ts"
 import { boolean, optionalInt, optionalText, text, uuid } from "./Flags.ts"
 import * as Output from "./Output.ts"
-import { asFailure, call, connect, described, failed, note, print, printResult, root, textOf } from "./Root.ts"
+import {
+  asFailure,
+  call,
+  connect,
+  described,
+  failed,
+  note,
+  print,
+  printResult,
+  progress,
+  root,
+  textOf
+} from "./Root.ts"
 import { uploadFile } from "./UploadCommand.ts"
 
 const labelsOf = (metadata: Task["metadata"] = {}) =>
@@ -76,7 +88,7 @@ const watchTask = Effect.fnUntraced(function*(id: string) {
   )
   const task = yield* call((client) => client.tasks.get(id))
   yield* print(task, render)
-  if (isWaiting(task) && !json) yield* note(`Continue it with: async-task-service submit-results ${id} 'CALL=RESULT'`)
+  if (isWaiting(task)) yield* progress(`Continue it with: async-task-service submit-results ${id} 'CALL=RESULT'`)
   if (isTerminal(task) && task.status !== "completed") return yield* failed(`Task ${task.status}: ${task.error}`)
 })
 
@@ -131,7 +143,7 @@ const create = Command.make(
       }
       const created = yield* call((client, signal) => client.tasks.create(request, { signal }))
       if (!watch) return yield* print(created, ({ uuid }) => uuid)
-      yield* note(`created  ${created.uuid}`)
+      yield* progress(`created  ${created.uuid}`)
       return yield* watchTask(created.uuid)
     }
   )

@@ -149,6 +149,18 @@ const checkPublicUrl = ({ env, report, values: { publicUrl } }: Given) => {
   }
 }
 
+/** Only the built-in backend reads the file. */
+const checkAssistants = Effect.fnUntraced(function*(
+  { env, report, values: { assistantBackendUrl, assistantsFile } }: Given,
+  part: ServedPart
+) {
+  if (assistantsFile === undefined || part === "core" || (part === "service" && assistantBackendUrl !== undefined)) {
+    return
+  }
+  const { problemsOf } = yield* Effect.promise(() => import("../builtin/backend/AssistantsFile.ts"))
+  for (const problem of problemsOf(assistantsFile, env)) report("ASSISTANTS_FILE", problem)
+})
+
 /** A core elsewhere reports to PUBLIC_URL, which is also in agent cards and links. */
 const addressWarnings = ({ env, values }: Given) => {
   const { coreUrl, host } = values
@@ -294,6 +306,7 @@ export const load = Effect.fnUntraced(function*(environment: Variables, part: Se
   checkEventTokens(given)
   checkTokenNames(given)
   checkPublicUrl(given)
+  yield* checkAssistants(given, part)
   // The problems are those of the settings.
   const { proxies, warnings } = ProxySettings.read(variables, () => {})
   const worker = WorkerAssignment.read(environment)

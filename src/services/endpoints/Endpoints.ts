@@ -30,7 +30,9 @@ export interface Tested {
 type Call<A, E = never> = Effect.Effect<A, E | StoreUnavailable>
 
 export class Endpoints extends Context.Service<Endpoints, {
+  readonly newId: Effect.Effect<string>
   readonly create: (
+    id: string,
     given: Endpoint.Definition,
     isDisabled: boolean
   ) => Call<WithSecret, TooManyEndpoints | AddressRefused>
@@ -125,13 +127,14 @@ const makeRegistry = Effect.gen(function*() {
 
   return {
     get,
-    create: Effect.fnUntraced(function*(given: Endpoint.Definition, isDisabled: boolean) {
+    newId: Effect.map(random.randomBytes(16), (bytes) => `whe_${Hex.encode(bytes)}`),
+    create: Effect.fnUntraced(function*(id: string, given: Endpoint.Definition, isDisabled: boolean) {
       yield* check(given.url)
       const at = yield* now
       const { sealed, secret } = yield* makeSecret
       const endpoint: Endpoint.Endpoint = {
         ...given,
-        id: `whe_${Hex.encode(yield* random.randomBytes(16))}`,
+        id,
         secret: sealed,
         oldSecret: null,
         oldSecretUntil: null,

@@ -35,6 +35,9 @@ export const actions = [
   "erase"
 ] as const
 
+/** Those whose target is a task; that of others may have the same text. */
+const ofTasks = ["cancel", "withdraw", "content", "rerun", "delete"].map((action) => `'${action}'`).join(", ")
+
 /**
  * `started`: no outcome was stored, because the process or the database went away meanwhile. `unknown`: the change was interrupted or failed, and
  * may have been made.
@@ -121,7 +124,7 @@ const searchOf = ({ sub, task }: Pick<AuditSearch, "sub" | "task">) => {
     `at < coalesce(${moment("$2")}, 'infinity')`,
     `($3::float8 IS NULL OR (at, id) < (${moment("$3")}, $4::uuid))`,
     ...(sub === null ? [] : ["sub = ANY (ARRAY[$9::text, $10::text])"]),
-    ...(task === null ? [] : [`target = $${sub === null ? 9 : 11}::text`])
+    ...(task === null ? [] : [`target = $${sub === null ? 9 : 11}::text AND action IN (${ofTasks})`])
   ]
   return query(
     Found,

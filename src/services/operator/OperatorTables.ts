@@ -1,4 +1,5 @@
 /** The tables of operators, and the indexes of the core's tables that only their searches and counts use. */
+import { withdrawn } from "../../domain/Failure.ts"
 import type { Revocation } from "../../domain/Revocation.ts"
 import type { UserData } from "../Extensions.ts"
 import type { Tables } from "../store/schema/Migrations.ts"
@@ -6,13 +7,16 @@ import type { Tables } from "../store/schema/Migrations.ts"
 /** A change of a call by RPC, or of a bulk action, as its actor says. */
 const isAudited = `(actor LIKE 'rpc:%' OR actor LIKE 'operator:% bulk:%')`
 
-/** Writes the line of the audit in the transaction of the change. The reason of a call is the text of a user, and not kept. */
+/**
+ * Writes the line of the audit in the transaction of the change. The reason of a cancel by a call is the text of a user, and not kept.
+ * Without a reason `error` has a text of its own.
+ */
 const onEvents = `IF EXISTS (SELECT FROM new_events WHERE ${isAudited}) THEN
     INSERT INTO operator_actions (at, operator, via, action, target, sub, reason, outcome, bulk_id)
     SELECT e.occurred_at, split_part(split_part(e.actor, ' bulk:', 1), ':', 2),
       CASE WHEN e.actor LIKE 'rpc:%' THEN 'rpc' ELSE 'bulk' END,
       CASE WHEN e.actor LIKE 'rpc:%' AND e.type = 'Withdrawn' THEN 'withdraw' ELSE 'cancel' END,
-      e.task_uuid::text, t.sub, CASE WHEN e.actor NOT LIKE 'rpc:%' THEN t.error END, 'done',
+      e.task_uuid::text, t.sub, CASE WHEN e.actor NOT LIKE 'rpc:%' OR e.type = 'Withdrawn' THEN nullif(t.error, '${withdrawn}') END, 'done',
       nullif(split_part(e.actor, ' bulk:', 2), '')::uuid
     FROM new_events e JOIN tasks t ON t.uuid = ANY (ARRAY[e.task_uuid]) WHERE ${isAudited};
   END IF;`
@@ -136,7 +140,9 @@ export const tables: Tables = {
       at timestamptz NOT NULL,
       PRIMARY KEY (kind, key)
     )`
-    ]
+    ],
+    // Replaces `onEvents`.
+    []
   ],
   onEvents
 }

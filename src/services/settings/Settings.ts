@@ -10,9 +10,9 @@ const maxPeriod = Duration.days(36_500)
 
 const period = (description: Parameters<typeof Setting.duration>[3]) =>
   Setting.duration(
-    Duration.zero,
+    Duration.millis(1),
     maxPeriod,
-    `must not be negative, and ${Duration.format(maxPeriod)} at most`,
+    `must be positive, and ${Duration.format(maxPeriod)} at most`,
     description
   )
 

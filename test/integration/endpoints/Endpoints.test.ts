@@ -61,6 +61,12 @@ const settled = ({ id }: { readonly id: string }, count: number) =>
   )
 
 describe("a webhook endpoint", () => {
+  it("is the target of the line in the audit about its creation", async () => {
+    const { id } = await register()
+    const { body } = await service.call("GET", "/internal/operator/audit?action=endpoint_create&limit=1", internalToken)
+    assert.strictEqual(body.data[0].target, id)
+  })
+
   it("receives interrupts and ends of all tasks, signed, with the task of a read", async () => {
     const endpoint = await register()
     assert.match(endpoint.id, /^whe_/)

@@ -57,6 +57,12 @@ describe("the commands of operators", () => {
     assert.match((await run("user", "show", "a service")).out, /slots +0 of 7 \(own limit\)/)
     const { code, err } = await run("user", "export", "a service")
     assert.deepStrictEqual([code, /OPERATOR_CONTENT=on/.test(err)], [1, true])
+    for (const word of ["none", "default"]) {
+      const lifted = await run("user", "limit", "a service", word)
+      assert.deepStrictEqual([lifted.code, lifted.out], [0, "The user has the default limit."])
+    }
+    for (const word of ["many", "0", "1.5"]) assert.strictEqual((await run("user", "limit", "a service", word)).code, 2)
+    assert.notMatch((await run("user", "show", "a service")).out, /[{}"]/)
     assert.match((await run("user", "erase", "a service")).err, /Nothing was erased/)
     assert.strictEqual((await json("user", "erase", "a service", "--confirm", "a service", "--wait")).state, "done")
     const { data } = await json("audit", "--operator", "token-1", "--action", "bulk_delete")

@@ -1,8 +1,8 @@
 /** The queue for operators: what runs and waits, limits and pauses by REST and by commands, what the overview and doctor say. */
-import { assert, describe, it } from "vitest"
+import { assert, describe, it, onTestFinished } from "vitest"
 import { runHere } from "../../kit/runToEnd.ts"
 import { complete, report, type StartedRun } from "../../kit/ScriptedCore.ts"
-import { eventually, internalToken, jwtSecret, mint } from "../../kit/Service.ts"
+import { eventually, internalToken, jwtSecret, mint, Service } from "../../kit/Service.ts"
 import { use, useDirectory } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
 import { operatorCalls } from "./operatorCalls.ts"
@@ -160,10 +160,24 @@ describe("the commands of the queue", () => {
     assert.match((await run("tasks", "show", begun)).out, /waits for +queue, room\nposition +1/)
     assert.match((await run("queue", "resume", "70")).out, /^Assistant 70: limit 2, /)
     await complete(await started(begun))
-    assert.match((await run("queue", "limit", "70", "none")).out, /^Assistant 70: no limit/)
-    const wrong = await run("queue", "limit", "70", "many")
-    assert.deepStrictEqual([wrong.code, wrong.out], [2, ""])
+    for (const word of ["none", "default"]) {
+      assert.match((await run("queue", "limit", "70", word)).out, /^Assistant 70: no limit/)
+    }
+    for (const word of ["many", "0", "-1", "1.5"]) {
+      const wrong = await run("queue", "limit", "70", word)
+      assert.deepStrictEqual([wrong.code, wrong.out], [2, ""])
+    }
     assert.match((await run("queue", "pause", "0")).err, /id: Expected an integer between 1/)
+  })
+
+  it("name the limit of all assistants, which holds for one without its own", async () => {
+    const limited = await use(Service.start({ ...system.settings, CORE_RUNS_PER_ASSISTANT: "2" }), onTestFinished)
+    const runThere = (...args: ReadonlyArray<string>) =>
+      runHere(args, { ...environment, TASK_SERVICE_URL: limited.url })
+    const ofAll = "limit 2 of CORE_RUNS_PER_ASSISTANT"
+    assert.include((await runThere("queue", "limit", "71", "none")).out, `Assistant 71: ${ofAll}, `)
+    assert.include((await runThere("queue", "pause", "71")).out, `Assistant 71: paused, ${ofAll}, `)
+    assert.include((await runThere("queue", "limit", "71", "1")).out, "Assistant 71: paused, limit 1, ")
   })
 })
 

@@ -100,12 +100,22 @@ describe("a session", () => {
         { "x-console": "0" },
         { "x-console": "1", "sec-fetch-site": "cross-site" },
         { "x-console": "1", "sec-fetch-site": "same-site" },
-        { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" }
+        { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" },
+        ...["https://evil.example", "null", "http://127.0.0.1", `${service.url}.evil.example`, `${service.url}1`]
+          .flatMap(
+            (origin) => [{ "x-console": "1", origin }, { "x-console": "1", origin, "sec-fetch-site": "same-origin" }]
+          )
       ]
     ) {
       assert.strictEqual((await cancel(headers)).status, 403, JSON.stringify(headers))
     }
-    assert.strictEqual((await logIn(internalToken, service, {})).status, 403)
+    for (
+      const headers of [{}, { "x-console": "1", origin: "https://evil.example" }, { "x-console": "1", origin: "null" }]
+    ) {
+      assert.strictEqual((await logIn(internalToken, service, headers)).status, 403)
+    }
+    const left = await fetchAs(cookie, "/session", { method: "DELETE", headers: { "x-console": "1", origin: "null" } })
+    assert.strictEqual(left.status, 403)
     assert.strictEqual((await service.get(user, uuid)).body.status, "pending")
     assert.strictEqual((await cancel({ "x-console": "1", "sec-fetch-site": "same-origin" })).status, 200)
     for (const method of ["GET", "OPTIONS"]) {
@@ -115,6 +125,15 @@ describe("a session", () => {
       })
       assert.isNull(answer.headers.get("access-control-allow-origin"))
     }
+  })
+
+  it("changes what a page of the host of the request or of PUBLIC_URL wants", async () => {
+    const behind = await start({ PUBLIC_URL: "http://tasks.example" })
+    const { host } = new URL(behind.url)
+    for (const origin of [behind.url, `https://${host}`, "http://tasks.example"]) {
+      assert.strictEqual((await logIn(internalToken, behind, { "x-console": "1", origin })).status, 204, origin)
+    }
+    assert.strictEqual((await logIn(internalToken, behind, { "x-console": "1", origin: service.url })).status, 403)
   })
 
   it("is refused after a second, and immediately after ten wrong tokens in a minute, but never with a right one", async () => {

@@ -293,7 +293,9 @@ describe("the audit", () => {
     const answer = await callRpc(service, "Tasks.cancel", { sub: "of a call", uuid, body: { reason: "its own" } })
     assert.strictEqual(answer.status, "canceled", JSON.stringify(answer))
     const running = await create(system, "of a call")
-    await callRpc(service, "Tasks.withdraw", { sub: "of a call", uuid: running.uuid })
+    const other = await create(system, "of a call")
+    await callRpc(service, "Tasks.withdraw", { sub: "of a call", uuid: running.uuid.toUpperCase() })
+    await callRpc(service, "Tasks.withdraw", { sub: "of a call", uuid: other.uuid, body: { reason: "fraud" } })
     await callRpc(service, "Tokens.revoke", { revocation: { sub: "of a call" } })
     assert.strictEqual(
       (await service.call("POST", "/internal/tokens/revoke", "internal-token-of-the-tests", { jti: "one" })).status,
@@ -304,7 +306,13 @@ describe("the audit", () => {
       data.map((
         line: Record<string, unknown>
       ) => [line["action"], line["via"], line["operator"], line["target"], line["reason"]]),
-      [["revoke", "rpc", "ana", null, null], ["withdraw", "rpc", "ana", running.uuid, null], [
+      [["revoke", "rpc", "ana", null, null], ["withdraw", "rpc", "ana", other.uuid, "fraud"], [
+        "withdraw",
+        "rpc",
+        "ana",
+        running.uuid,
+        null
+      ], [
         "cancel",
         "rpc",
         "ana",
@@ -312,6 +320,14 @@ describe("the audit", () => {
         null
       ]]
     )
+    for (const task of [uuid, uuid.toUpperCase()]) {
+      const { data: ofTask } = (await get(`/audit?task=${task}`)).body
+      assert.deepStrictEqual(ofTask.map(({ target }: { readonly target: string }) => target), [uuid])
+    }
+    await system.database.query(
+      "INSERT INTO operator_actions (operator, via, action, target, outcome) VALUES ('ana', 'api', 'drain', 'x', 'refused')"
+    )
+    assert.deepStrictEqual((await get("/audit?task=x")).body.data, [])
     const [revoked] = (await get("/audit?action=revoke&limit=1")).body.data
     assert.deepStrictEqual([revoked.via, revoked.target], ["internal", "jti:one"])
     const pages = await get("/audit?limit=2")

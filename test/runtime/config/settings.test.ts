@@ -121,7 +121,13 @@ const cases: Readonly<Record<string, Case>> = {
     { HTTP_PROXY: "p" }
   ],
   WEBHOOK_PROXY_RESOLVES: [(c) => c.webhookProxyResolves, false, ["on", true], "maybe"],
-  ASSISTANTS_FILE: [(c) => c.assistantsFile, undefined, ["/a.yaml", "/a.yaml"]],
+  ASSISTANTS_FILE: [
+    (c) => c.assistantsFile,
+    undefined,
+    ["/a.yaml", "/a.yaml"],
+    undefined,
+    { ASSISTANT_BACKEND_URL: "http://b" }
+  ],
   OPENAI_BASE_URL: [(c) => c.model?.baseUrl, undefined, ["http://m/v1", "http://m/v1"], "m", { OPENAI_MODEL: "m" }],
   OPENAI_API_KEY: [(c) => reveal(c.model?.apiKey), undefined, ["k", "k"], undefined, openai],
   OPENAI_MODEL: [(c) => c.model?.model, "m", ["n", "n"], undefined, openai],
@@ -135,11 +141,11 @@ const cases: Readonly<Record<string, Case>> = {
   TRANSCRIPTION_API_KEY: [(c) => reveal(c.transcription?.apiKey), undefined, ["k", "k"], undefined, speech],
   TRANSCRIPTION_MODEL: [(c) => c.transcription?.model, "whisper-1", ["w", "w"], undefined, speech],
   STORAGE_QUOTA: [(c) => c.storageQuota, 10 * 2 ** 30, ["1 MiB", 2 ** 20], "much"],
-  ACCEPTANCE_TIMEOUT: [(c) => millis(c.acceptanceTimeout), 30_000, ["1 minute", 60_000], "36501 days"],
+  ACCEPTANCE_TIMEOUT: [(c) => millis(c.acceptanceTimeout), 30_000, ["1 minute", 60_000], "0 seconds"],
   MAX_ACTIVE_TASKS: [(c) => c.maxActiveTasks, 5, ["7", 7], "0"],
   CORE_RUNS: [(c) => c.coreRuns, undefined, ["1", 1], "0"],
   CORE_RUNS_PER_ASSISTANT: [(c) => c.coreRunsPerAssistant, undefined, ["1", 1], "1.5"],
-  RETENTION: [(c) => millis(c.retention), 30 * 86_400_000, ["1 day", 86_400_000], "-1 days"],
+  RETENTION: [(c) => millis(c.retention), 30 * 86_400_000, ["1 day", 86_400_000], "0 days"],
   CLUSTER: [(c) => c.cluster?.port, undefined, ["on", 34431], "maybe"],
   CLUSTER_HOST: [(c) => c.cluster?.host, "127.0.0.1", ["10.0.0.1", "10.0.0.1"], undefined, { CLUSTER: "on" }],
   CLUSTER_PORT: [(c) => c.cluster?.port, 34431, ["1", 1], "-1", { CLUSTER: "on" }],

@@ -16,9 +16,9 @@ const tooDeep = invalid(whole, `Must not be nested deeper than ${Limits.jsonDept
 const notJson = (problem: JsonProblem): ValidationFailed =>
   problem.reason.endsWith("levels") ? tooDeep : invalid(whole, `The body is not valid JSON: ${describe(problem)}`)
 
-/** Finds texts that Postgres or another system cannot store. Raw JSON is only passed on. */
-const checkTexts = (body: object, errors: FieldErrors): void => {
-  const path: Array<PropertyKey> = []
+/** Finds texts that Postgres or another system cannot store. Raw JSON is only passed on. `within` is the field that has the body. */
+export const checkTexts = (body: object, errors: FieldErrors, within: ReadonlyArray<string> = []): void => {
+  const path: Array<PropertyKey> = [...within]
   const enter = (key: PropertyKey, member: unknown): void => {
     path.push(key)
     check(member)

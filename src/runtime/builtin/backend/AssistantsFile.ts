@@ -3,6 +3,7 @@
  * logged with their line numbers and the previous assistants stay in use.
  */
 import { Effect, FileSystem, Redacted, Ref, Result, Schema, SchemaIssue, UndefinedOr } from "effect"
+import { readFileSync } from "node:fs"
 import { isNode, LineCounter, parseDocument } from "yaml"
 import { JsonObject } from "../../../domain/json/OpaqueJson.ts"
 import { type Assistant, type Assistants, defaultRounds } from "./Assistants.ts"
@@ -114,13 +115,22 @@ export const parse = (
   )
 }
 
+const unreadable = (path: string) => new InvalidAssistants({ message: `${path}: cannot be read` })
+
+/** Why a file cannot be used: one line for each problem, none if it can. */
+export const problemsOf = (path: string, environment: Environment): ReadonlyArray<string> =>
+  Result.try({ try: () => readFileSync(path, "utf8"), catch: () => unreadable(path) }).pipe(
+    Result.flatMap((text) => parse(text, path, environment)),
+    Result.match({ onSuccess: () => [], onFailure: ({ message }) => message.split("\n") })
+  )
+
 /** The assistants of a file. `current` reloads the file if it has changed. */
 export const open = Effect.fnUntraced(function*(path: string, environment: Environment) {
   const files = yield* FileSystem.FileSystem
   const stampOf = Effect.map(files.stat(path), ({ ino, mtime, size }) => [mtime, size, ino].map(String).join())
   const load = Effect.flatMap(files.readFileString(path), (text) => Effect.fromResult(parse(text, path, environment)))
   const known = yield* Effect.all({ stamp: stampOf, assistants: load }).pipe(
-    Effect.catchTag("PlatformError", () => new InvalidAssistants({ message: `${path}: cannot be read` })),
+    Effect.catchTag("PlatformError", () => unreadable(path)),
     Effect.flatMap(Ref.make)
   )
 

@@ -3,10 +3,10 @@ import { Effect, Option, Record } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { format, now } from "../../../domain/Timestamp.ts"
 import * as Views from "../../../http/endpoints/EndpointSchemas.ts"
-import { boolean, optionalInt, optionalText, text } from "../../cli/Flags.ts"
+import { boolean, optionalInt, optionalText, text, usage } from "../../cli/Flags.ts"
 import { call, callEmpty, flagsOf, listing, queryOf, withNext } from "../../cli/InternalCall.ts"
 import type * as Output from "../../cli/Output.ts"
-import { described, failed, internalToken, note, print, printResult } from "../../cli/Root.ts"
+import { described, internalToken, note, print, printResult } from "../../cli/Root.ts"
 import { listen } from "./listen.ts"
 
 const id = Argument.String("id").pipe(Argument.withDescription("Endpoint id"))
@@ -116,16 +116,24 @@ const update = Command.make(
     internalToken
   },
   Effect.fnUntraced(function*({ disable, enable, id, internalToken, newUrl, ...given }) {
-    if (enable && disable) return yield* failed("Pass --enable or --disable, not both")
     const body = {
       ...bodyOf(given),
       ...(Option.isSome(newUrl) ? { url: newUrl.value } : {}),
       ...(enable || disable ? { disabled: disable } : {})
     }
-    if (Object.keys(body).length === 0) return yield* failed("Nothing to change: pass at least one flag")
     yield* printResult(call(internalToken, Views.EndpointView, "PATCH", pathOf(id), body), render)
   })
-).pipe(described("Change, enable or disable a webhook endpoint", "endpoints update whe_… --enable"))
+).pipe(
+  Command.validate(({ disable, enable, newUrl, ...given }) =>
+    usage(
+      enable && disable
+        ? "Pass --enable or --disable, not both"
+        : !enable && !disable && Option.isNone(newUrl) && Object.keys(bodyOf(given)).length === 0
+          && "Nothing to change: pass at least one flag"
+    )
+  ),
+  described("Change, enable or disable a webhook endpoint", "endpoints update whe_… --enable")
+)
 
 const remove = Command.make(
   "delete",

@@ -1,12 +1,12 @@
 /** Commands of operators for many tasks at once, for one user as a whole, and for the audit. */
-import { Duration, Effect, Option, Record, Schedule } from "effect"
+import { Duration, Effect, Option, Predicate, Record, Schedule, type Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Views from "../../../http/operator/ActionSchemas.ts"
 import { ofSchedule, parameters, taskFilter } from "../../../http/operator/OperatorQuery.ts"
-import { boolean, optionalInt, optionalText } from "../../cli/Flags.ts"
+import { boolean, limit, optionalInt, optionalText, usage } from "../../cli/Flags.ts"
 import { call, flagsOf, listing, type Token, writeLines } from "../../cli/InternalCall.ts"
 import type { Output } from "../../cli/Output.ts"
-import { described, failed, internalToken, note, print, printResult } from "../../cli/Root.ts"
+import { described, internalToken, print, printResult, progress } from "../../cli/Root.ts"
 
 type Bulk = typeof Views.BulkView.Type
 
@@ -53,7 +53,7 @@ const begun = Effect.fnUntraced(
     if (!waits) {
       return yield* print(started, ({ id, matched }) => `${matched} matched. Follow it with: bulk show ${id}`)
     }
-    yield* note(`${started.matched} matched: ${started.id}`)
+    yield* progress(`${started.matched} matched: ${started.id}`)
     return yield* printResult(untilEnded(token, started.id), showBulk)
   }
 )
@@ -131,6 +131,14 @@ const stopBulk = Command.make(
 const sub = Argument.String("sub").pipe(Argument.withDescription("The user, as in the `sub` claim of a token"))
 const userPath = (sub: string, path = "") => `/operator/users/${encodeURIComponent(sub)}${path}`
 
+/** The fields of an object, as in `2 active, 1 paused`. */
+const inWords = (value: Schema.Json | undefined): string | null =>
+  Predicate.isObject(value)
+    ? Object.entries(value).flatMap(([name, field]) =>
+      field === null || Predicate.isObject(field) ? [] : [`${String(field)} ${name.replaceAll("_", " ")}`]
+    ).join(", ") || "none"
+    : null
+
 const showUser = Command.make("show", { sub, internalToken }, ({ internalToken, sub }) =>
   printResult(
     call(internalToken, Views.UserView, "GET", userPath(sub)),
@@ -150,31 +158,23 @@ const showUser = Command.make("show", { sub, internalToken }, ({ internalToken, 
           }`
         ],
         ["last revocation", user.last_revocation && age(user.last_revocation.revoked_at)],
-        ["schedules", user.schedules === undefined ? null : JSON.stringify(user.schedules)],
-        ["usage of the month", user.usage === undefined ? null : JSON.stringify(user.usage)]
+        ["schedules", inWords(user.schedules)],
+        ["usage of the month", inWords(user.usage)]
       ])
   ))
 
 const limitUser = Command.make("limit", {
   sub,
-  maximum: Argument.String("maximum").pipe(
-    Argument.withDescription("Active tasks that the user may have, or `default`")
-  ),
+  maximum: limit("maximum", "Active tasks that the user may have"),
   internalToken
 }, ({ internalToken, maximum, sub }) =>
-  Effect.gen(function*() {
-    if (maximum !== "default" && !/^\d{1,9}$/.test(maximum)) {
-      return yield* failed("The limit must be a number of active tasks, or default")
-    }
-    const body = { max_active_tasks: maximum === "default" ? null : Number(maximum) }
-    yield* printResult(
-      call(internalToken, Views.LimitsView, "PUT", userPath(sub, "/limits"), body),
-      (limits) =>
-        limits.max_active_tasks === null
-          ? "The user has the default limit."
-          : `The user may have ${limits.max_active_tasks} active tasks.`
-    )
-  }))
+  printResult(
+    call(internalToken, Views.LimitsView, "PUT", userPath(sub, "/limits"), { max_active_tasks: maximum }),
+    (limits) =>
+      limits.max_active_tasks === null
+        ? "The user has the default limit."
+        : `The user may have ${limits.max_active_tasks} active tasks.`
+  ))
 
 const exportUser = Command.make(
   "export",
@@ -188,18 +188,22 @@ const eraseUser = Command.make("erase", {
   reason,
   wait,
   internalToken
-}, ({ confirm, internalToken, reason, sub, wait }) =>
+}, ({ internalToken, reason, sub, wait }) =>
   Effect.gen(function*() {
-    if (Option.getOrUndefined(confirm) !== sub) {
-      return yield* failed(`Nothing was erased: repeat the user with --confirm to erase all that is kept of ${sub}`)
-    }
     const body = { confirm: sub, reason: Option.getOrNull(reason) }
     yield* begun(
       internalToken,
       yield* call(internalToken, Views.StartedBulkView, "POST", userPath(sub, "/erase"), body),
       wait
     )
-  }))
+  })).pipe(
+    Command.validate(({ confirm, sub }) =>
+      usage(
+        Option.getOrUndefined(confirm) !== sub
+          && `Nothing was erased: repeat the user with --confirm to erase all that is kept of ${sub}`
+      )
+    )
+  )
 
 const audit = listing("audit", "/operator/audit", Views.AuditView, parameters.audit, {
   AT: ({ at }, { age }) => age(at),

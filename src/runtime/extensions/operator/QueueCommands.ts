@@ -1,11 +1,10 @@
 /** The group of commands for the queue: what waits, pauses and limits of assistants. */
 import { Effect } from "effect"
-import { Argument, CliError, Command } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import * as Views from "../../../http/operator/QueueSchemas.ts"
+import { limit as limitArgument } from "../../cli/Flags.ts"
 import { call, reading, type Token } from "../../cli/InternalCall.ts"
-import { described, internalToken, printResult } from "../../cli/Root.ts"
-
-type Assistant = typeof Views.QueuedAssistantView.Type
+import { described, internalToken, print } from "../../cli/Root.ts"
 
 const limitOf = (runs: number | null) => runs === null ? "no limit" : `limit ${runs}`
 
@@ -43,11 +42,17 @@ const list = reading(
 
 const assistant = Argument.Int("assistant").pipe(Argument.withDescription("Assistant id"))
 
-const describe = ({ assistant_id: id, paused, running, runs, waiting }: Assistant) =>
-  `Assistant ${id}: ${paused ? "paused, " : ""}${limitOf(runs)}, ${running} running, ${waiting} waiting.`
-
-const change = (token: Token, id: number, body: object) =>
-  printResult(call(token, Views.QueuedAssistantView, "PUT", `/operator/queue/assistants/${id}`, body), describe)
+/** A limit of all assistants holds for one without its own. */
+const change = Effect.fnUntraced(function*(token: Token, id: number, body: object) {
+  const changed = yield* call(token, Views.QueuedAssistantView, "PUT", `/operator/queue/assistants/${id}`, body)
+  const ofAll = changed.runs === null
+    ? (yield* call(token, Views.QueueView, "GET", "/operator/queue")).runs_per_assistant
+    : null
+  yield* print(changed, ({ assistant_id: id, paused, running, runs, waiting }) => {
+    const limit = limitOf(runs ?? ofAll) + (ofAll === null ? "" : " of CORE_RUNS_PER_ASSISTANT")
+    return `Assistant ${id}: ${paused ? "paused, " : ""}${limit}, ${running} running, ${waiting} waiting.`
+  })
+})
 
 const pause = (name: "pause" | "resume") =>
   Command.make(
@@ -56,18 +61,7 @@ const pause = (name: "pause" | "resume") =>
     ({ assistant, internalToken }) => change(internalToken, assistant, { paused: name === "pause" })
   )
 
-const runs = Argument.String("runs").pipe(
-  Argument.withDescription("Most runs that the core is given at a time, or `none` for CORE_RUNS_PER_ASSISTANT"),
-  Argument.mapEffect((value) =>
-    value === "none"
-      ? Effect.succeed(null)
-      : /^[1-9]\d{0,6}$/.test(value)
-      ? Effect.succeed(Number(value))
-      : Effect.fail(
-        new CliError.InvalidValue({ option: "runs", value, expected: "a number from 1, or none", kind: "argument" })
-      )
-  )
-)
+const runs = limitArgument("runs", "Most runs that the core is given at a time")
 
 const limit = Command.make(
   "limit",

@@ -92,7 +92,7 @@ const readersOf = ({ readTokenNames, readTokens }: Values<typeof settings>) =>
 const layerTokens = (values: Values<typeof settings>) =>
   Layer.unwrap(
     Effect.map(EngineSettings, ({ internalTokenNames, internalTokens, isProduction, publicUrl }) =>
-      Layer.merge(
+      Layer.mergeAll(
         OperatorSessions.layer({
           full: named(internalTokens, internalTokenNames),
           read: readersOf(values),
@@ -101,7 +101,8 @@ const layerTokens = (values: Values<typeof settings>) =>
         Layer.succeed(
           OperatorAuthorization.HasSecureCookie,
           values.secureCookie ?? (isProduction || publicUrl.startsWith("https:"))
-        )
+        ),
+        Layer.succeed(OperatorAuthorization.PublicOrigin, new URL(publicUrl).origin)
       ))
   )
 
