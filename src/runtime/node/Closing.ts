@@ -13,7 +13,7 @@ const silenceTimeout = Duration.seconds(1)
 /** A peer that keeps sending has this long to read the response. */
 const lingerTimeout = Duration.seconds(5)
 
-/** Destroys a connection when its peer is silent, at the latest after `lingerTimeout`. */
+/** Destroys a connection when its peer is silent, at the latest after `lingerTimeout`. Returns a function that keeps it. */
 const linger = (socket: Socket) => {
   let received = -1
   const isSilent = Effect.sync(() => {
@@ -28,8 +28,12 @@ const linger = (socket: Socket) => {
     Effect.andThen(Effect.sync(() => socket.destroy())),
     Effect.runFork
   )
-  socket.once("close", () => closing.interruptUnsafe())
-  return closing
+  const stop = () => {
+    socket.off("close", stop)
+    closing.interruptUnsafe()
+  }
+  socket.once("close", stop)
+  return stop
 }
 
 /** Ends every connection the same way: half-close, drop incoming bytes, destroy. */
@@ -44,9 +48,8 @@ export const closeAfterResponse = (socket: Socket) => {
 
 const readToEnd = (request: IncomingMessage) => {
   if (request.complete || request.destroyed) return
-  const closing = linger(request.socket)
   // If the request ends in time, the connection stays open for the next one.
-  request.once("end", () => closing.interruptUnsafe())
+  request.once("end", linger(request.socket))
   setImmediate(() => request.resume())
 }
 

@@ -106,6 +106,25 @@ describe("pipelined requests", () => {
   })
 })
 
+it("keeps nothing on a connection of requests whose bodies nobody reads", async () => {
+  const server = await listen()
+  const accepted = once(server, "connection") as Promise<[Socket]>
+  const socket = connect(portOf(server), "127.0.0.1")
+  const [connection] = await accepted
+  const before = connection.listenerCount("close")
+  for (let number = 0; number < 20; number++) {
+    // The response does not wait for the rest of the body.
+    socket.write("POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\n\r\nab")
+    await once(socket, "data")
+    socket.write("cd")
+  }
+  socket.write("GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+  await once(socket, "data")
+  assert.isAtMost(connection.listenerCount("close"), before + 1)
+  socket.destroy()
+  server.close()
+})
+
 describe("a shutdown", () => {
   it("answers the first request of a connection that was opened before it", async () => {
     const server = await listen()
