@@ -9,7 +9,7 @@ import { statements as actors } from "./src/services/store/schema/0003_actors.ts
 import { functions } from "./src/services/store/schema/Functions.ts"
 import { latest } from "./src/services/store/schema/Migrations.ts"
 
-const known = { hash: "dacecee89155baf2", latest: 3 }
+const known = { hash: "dacecee89155baf2", latest: 4 }
 
 const hash = createHash("sha256").update([...statements, ...queue, ...actors, ...functions].join("\n")).digest("hex")
   .slice(0, 16)

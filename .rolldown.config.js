@@ -45,6 +45,7 @@ const latin1 = {
   generateBundle(_, bundle) {
     for (const chunk of Object.values(bundle)) {
       if (chunk.type !== "chunk") continue
+      if (/\\[^\0-\xff]/.test(chunk.code)) throw new Error(`${chunk.fileName}: an escaped character beyond Latin-1`)
       chunk.code = chunk.code.replace(/[^\0-\xff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
     }
   }

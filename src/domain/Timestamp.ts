@@ -61,17 +61,17 @@ export const parse = (text: string): Timestamp | undefined => {
 }
 
 /** The last minute that was formatted: those of the tasks of a moment are a few. */
-let formatted = { minute: -1, text: "" }
+let formatted = { number: NaN, text: "" }
 
 const digits = (count: number, value: number) => String(value).padStart(count, "0")
 
 /** ISO 8601 with exactly six fractional digits and `Z`, as in `2026-11-21T08:30:00.123456Z`. */
 export const format = (moment: Timestamp): string => {
-  const minute = minuteOf(moment)
-  if (minute !== formatted.minute) {
-    formatted = { minute, text: DateTime.formatIso(DateTime.makeUnsafe(minute * 60_000)).slice(0, -7) }
+  const number = minuteOf(moment)
+  if (number !== formatted.number) {
+    formatted = { number, text: DateTime.formatIso(DateTime.makeUnsafe(number * minute / 1000)).slice(0, -7) }
   }
-  const micros = moment - minute * 60_000_000
+  const micros = moment - number * minute
   const seconds = Math.floor(micros / 1_000_000)
   return `${formatted.text}${digits(2, seconds)}.${digits(6, micros - seconds * 1_000_000)}Z`
 }

@@ -52,11 +52,16 @@ const readOnly = new Forbidden({ message: "This token may only read." })
 const isOwn = (origin: string, host: string | undefined, publicOrigin: string | undefined) =>
   [publicOrigin, `http://${host}`, `https://${host}`].includes(origin)
 
-/** A page of another origin cannot set `X-Console`, because no response allows it by CORS. */
+/**
+ * A page of another origin cannot set `X-Console`, because no response allows it by CORS. Browsers say in `Sec-Fetch-Site` where the page
+ * is from, also behind a proxy that changes the host; `Origin` says it of others.
+ */
 const makeCheckOrigin = Effect.map(PublicOrigin, (publicOrigin) => (request: HttpServerRequest.HttpServerRequest) => {
-  const { host, origin, "sec-fetch-site": site = "same-origin", "x-console": mark } = request.headers
-  const isAllowed = mark === "1" && site === "same-origin" &&
-    (origin === undefined || isOwn(origin, host, publicOrigin))
+  const { host, origin, "sec-fetch-site": site, "x-console": mark } = request.headers
+  const isSame = site === undefined
+    ? origin === undefined || isOwn(origin, host, publicOrigin)
+    : site === "same-origin"
+  const isAllowed = mark === "1" && isSame
   return isRead(request.method) || isAllowed ? Effect.void : Effect.fail(foreign)
 })
 

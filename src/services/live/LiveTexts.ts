@@ -237,12 +237,15 @@ const make = Effect.gen(function*() {
     if (status !== "processing") return { status, applied: false, next: known?.next ?? null }
     const text = known ?? (yield* begin(head))
     recount(text)
-    if (text.runId !== runId) {
-      yield* settle(text, revision)
+    if (text.runId === undefined) {
+      text.readers++
+      yield* Effect.ensuring(settle(text, revision), Effect.sync(() => void text.readers--))
+      // Tool results came after the sign of this run.
+      if (revision < text.resumedAt) return { status, applied: false, next: null }
       // It is that of the run after the last tool results, with the turn that this run may have stored.
       text.runId ??= runId
-      if (text.runId !== runId) startRun(text, runId, revision)
     }
+    if (text.runId !== runId) startRun(text, runId, revision)
     const at = monotonicMillisOf(clock)
     text.validUntil = at + validity
     return { status, ...apply(text, appends, at) }

@@ -102,9 +102,7 @@ describe("a session", () => {
         { "x-console": "1", "sec-fetch-site": "same-site" },
         { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" },
         ...["https://evil.example", "null", "http://127.0.0.1", `${service.url}.evil.example`, `${service.url}1`]
-          .flatMap(
-            (origin) => [{ "x-console": "1", origin }, { "x-console": "1", origin, "sec-fetch-site": "same-origin" }]
-          )
+          .map((origin) => ({ "x-console": "1", origin }))
       ]
     ) {
       assert.strictEqual((await cancel(headers)).status, 403, JSON.stringify(headers))
@@ -133,7 +131,11 @@ describe("a session", () => {
     for (const origin of [behind.url, `https://${host}`, "http://tasks.example"]) {
       assert.strictEqual((await logIn(internalToken, behind, { "x-console": "1", origin })).status, 204, origin)
     }
-    assert.strictEqual((await logIn(internalToken, behind, { "x-console": "1", origin: service.url })).status, 403)
+    const headers = { "x-console": "1", origin: service.url }
+    assert.strictEqual((await logIn(internalToken, behind, headers)).status, 403)
+    // A proxy may have changed the host; the browser knows where its page is from.
+    const fromPage = { ...headers, "sec-fetch-site": "same-origin" }
+    assert.strictEqual((await logIn(internalToken, behind, fromPage)).status, 204)
   })
 
   it("is refused after a second, and immediately after ten wrong tokens in a minute, but never with a right one", async () => {

@@ -30,7 +30,7 @@ export interface Tables {
  * takes the strongest locks that it needs, so that one that has to wait gives up before it builds anything, and `tasks` before other
  * tables: statements of nodes lock it first.
  */
-const core: Tables = { name: "core", migrations: [statements, queue, actors], functions }
+const core: Tables = { name: "core", migrations: [statements, queue, actors, []], functions }
 
 const triggerPrefix = "async_task_service_"
 const triggerOf = (extension: string) => triggerPrefix + extension
