@@ -104,7 +104,7 @@ describe("errors", () => {
 
   it("rejects with a TimeoutError after the last retry has timed out", async () => {
     service.script = () => {}
-    await rejection(client.tasks.get("u", { timeout: 40, maxRetries: 1 }), ApiErrors.TimeoutError)
+    await rejection(client.tasks.get("u", { timeout: 500, maxRetries: 1 }), ApiErrors.TimeoutError)
     assert.lengthOf(service.received, 2)
   })
 
