@@ -20,7 +20,7 @@ const httpWithoutUndici = {
   }
 }
 
-/** What the service and Effect use of undici: less than half of its source, which the heap keeps. */
+/** The part of undici that the service and Effect use: less than half of its source, which the heap keeps. */
 const usedUndici = `import Dispatcher from "undici/lib/dispatcher/dispatcher.js"
 import api from "undici/lib/api/index.js"
 Object.assign(Dispatcher.prototype, api)

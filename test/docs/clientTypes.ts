@@ -79,10 +79,10 @@ const namesIn = ({ content = {} }: Node) =>
     return isList(properties) ? refsIn(properties) : [name]
   })
 
-/** What users write: the bodies of requests. In them null means the same as absent, and lists may be of any kind. */
+/** The bodies of requests, which users write: null means the same as absent in them, and lists may be of any kind. */
 export const bodies = [...new Set(operations.flatMap(({ requestBody }) => namesIn(requestBody)))]
 
-/** What they read. */
+/** The bodies of answers, which they read. */
 export const answers = [
   ...new Set(
     operations.flatMap(({ responses }) =>

@@ -79,8 +79,8 @@ export const layer = Layer.effect(
             resume(unavailable("timeout"))
           }, callTimeout)
           const abort = exchange(dispatcher, request, Infinity, {
-            onHead: (status, received) => {
-              answer = { status, retryAfter: first(received["retry-after"]) }
+            onHead: (status, headers) => {
+              answer = { status, retryAfter: first(headers["retry-after"]) }
             },
             onData: (chunk) => {
               received += chunk.length

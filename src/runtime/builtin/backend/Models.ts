@@ -16,7 +16,7 @@ const maxVoiceBytes = 25 * 1024 * 1024
 
 const refused = (status: number, message: string) => new BackendRefused({ status, message })
 
-/** Whose turn it is; 0 means that the request named no model or image generator. */
+/** The configuration whose turn it is; 0 means that the request named no model or image generator. */
 interface Turn {
   readonly assistant: Assistants.Assistant
   readonly modelId: number

@@ -23,7 +23,7 @@ const runOf = ({ coreState, principal, runId, task, toolResults, userToken }: Ta
 
 type Rows = ReadonlyMap<TaskId, TaskRow>
 
-/** What `of` finds in those `uuids` that are tasks of `sub`. */
+/** The values of `of` for those `uuids` that are tasks of `sub`. */
 const foundIn = <A>(rows: Rows, sub: string, uuids: ReadonlyArray<TaskId>, of: (task: NewTask) => A | null) =>
   new Map(uuids.flatMap((uuid): ReadonlyArray<readonly [TaskId, A]> => {
     const task = rows.get(uuid)?.task
