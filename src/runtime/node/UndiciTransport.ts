@@ -76,7 +76,7 @@ export const layer = Layer.effect(
           } as const
           const timer = setTimeout(() => {
             abort("timeout")
-            resume(unavailable("timeout"))
+            if (answer === undefined) resume(unavailable("timeout"))
           }, callTimeout)
           const abort = exchange(dispatcher, request, Infinity, {
             onHead: (status, headers) => {
@@ -89,9 +89,11 @@ export const layer = Layer.effect(
             },
             onEnd: (error) => {
               clearTimeout(timer)
-              // The status of an answer that is too long counts: a run that was accepted must not be sent again.
-              if (error !== undefined && received <= maxAnswerBytes) return resume(unavailable(rootCauseMessage(error)))
-              resume(answer === undefined ? unavailable("no response") : Effect.succeed({ ...answer, body: text }))
+              if (answer === undefined) {
+                return resume(unavailable(error === undefined ? "no response" : rootCauseMessage(error)))
+              }
+              // The status has arrived: a run that was accepted must not be sent again because the rest is long, late or cut off.
+              resume(Effect.succeed({ ...answer, body: error === undefined ? text : "" }))
             }
           })
           return Effect.sync(() => {

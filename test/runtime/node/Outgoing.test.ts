@@ -180,14 +180,23 @@ describe("a call through a proxy", () => {
     assert.lengthOf(proxy.asked, 1)
   })
 
-  it("are started by an answer of any length", async () => {
-    await using server = http.createServer((_, response) => void response.writeHead(202).end("x".repeat(5_000_000)))
+  it.each<[string, http.RequestListener]>([
+    ["that is long", (_, response) => void response.writeHead(202).end("x".repeat(5_000_000))],
+    ["that is cut off", ({ socket }, response) => {
+      response.writeHead(202, { "content-length": "100" }).write("{")
+      setTimeout(() => socket.destroy(), 50)
+    }],
+    ["without an end", (_, response) => void response.writeHead(202).write("{")]
+  ])("are started by an answer %s", { timeout: 30_000 }, async (_, respond) => {
+    const server = http.createServer(respond)
     await once(server.listen(0, "127.0.0.1"), "listening")
     const { port } = server.address() as AddressInfo
     const answer = await Effect.flatMap(
       CoreTransport,
       ({ post }) => post(`http://127.0.0.1:${port}/runs`, {}, [new TextEncoder().encode("{}")])
     ).pipe(Effect.provide(UndiciTransport.layer), Effect.runPromise)
+    server.closeAllConnections()
+    server.close()
     assert.deepStrictEqual(answer, { status: 202, retryAfter: undefined, body: "" })
   })
 })
