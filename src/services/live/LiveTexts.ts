@@ -171,6 +171,7 @@ const make = Effect.gen(function*() {
     const text = new Entry(uuid, -1, ownership.ownedSince(uuid))
     yield* readTurn(text)
     text.base = Math.max(revision, text.turnRevision)
+    // The stored turn need not be all that readers have.
     text.mayLack = isTakenOver(text)
     text.runId = runId
     text.hasEnded = isTerminal(status)
@@ -237,17 +238,18 @@ const make = Effect.gen(function*() {
     if (status !== "processing") return { status, applied: false, next: known?.next ?? null }
     const text = known ?? (yield* begin(head))
     recount(text)
+    text.validUntil = monotonicMillisOf(clock) + validity
     if (text.runId === undefined) {
       text.readers++
       yield* Effect.ensuring(settle(text, revision), Effect.sync(() => void text.readers--))
-      // Tool results came after the sign of this run.
-      if (revision < text.resumedAt) return { status, applied: false, next: null }
-      // It is that of the run after the last tool results, with the turn that this run may have stored.
-      text.runId ??= runId
     }
-    if (text.runId !== runId) startRun(text, runId, revision)
     const at = monotonicMillisOf(clock)
-    text.validUntil = at + validity
+    // The run may have ended, or another one begun, since its sign.
+    const isPast = revision < text.resumedAt || at >= text.validUntil || !ownership.isMine(uuid)
+    if (isPast) return { status, applied: false, next: null }
+    // A text without a run is that of the run after the last tool results, with the turn that this run may have stored.
+    text.runId ??= runId
+    if (text.runId !== runId) startRun(text, runId, revision)
     return { status, ...apply(text, appends, at) }
   })
 
