@@ -107,7 +107,11 @@ export const make = Effect.gen(function*() {
   /** Gives the audit and other bulk actions a pseudonym instead of the user, and returns it. */
   const pseudonymize = Effect.fnUntraced(function*(sub: string, bulkId: string) {
     const pseudonym = yield* audit.pseudonym(sub)
-    yield* execute(`UPDATE operator_actions SET sub = $2::text WHERE sub = $1::text`, [sub, pseudonym])
+    // The reason of a call may be the text of its user.
+    yield* execute(
+      `UPDATE operator_actions SET sub = $2::text, reason = CASE WHEN via <> 'rpc' THEN reason END WHERE sub = $1::text`,
+      [sub, pseudonym]
+    )
     yield* execute(pseudonymizeBulk, [sub, pseudonym, JSON.stringify(sub), JSON.stringify(pseudonym), bulkId])
     return pseudonym
   })

@@ -166,6 +166,8 @@ describe("the erasure of a user", () => {
     })
     await put(userPath(sub, "/limits"), { max_active_tasks: 9 })
     await service.create(await mint(sub), "x", {})
+    const { uuid } = await create(system, sub)
+    await callRpc(service, "Tasks.withdraw", { sub, uuid, body: { reason: "the words of 7f3a9" } })
     // A row in every table that names users, also in those that are added later.
     const columns = await database.query(`SELECT c.relname AS table, a.attname AS column FROM pg_attribute a
       JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n ON n.oid = relnamespace
