@@ -15,8 +15,16 @@ export const defaultBounds: Bounds = { connections: 10_000, unreadBytes: 128 * 1
 
 /** Requests of one connection that wait for the responses before theirs; a peer that pipelines more is disconnected. */
 const maxWaiting = 256
-/** Characters of the heads of all that wait: the newest is disconnected beyond. */
-const maxWaitingHeads = 16 * 1024 * 1024
+/** Bytes of all that wait: the newest is disconnected beyond. */
+const maxWaitingBytes = 16 * 1024 * 1024
+
+/** Bytes that Node reads of a body before anybody wants it. */
+const unwantedBody = 64 * 1024
+/** Bytes that a request which waits takes at most: its objects, its head and its body. */
+const bytesOf = ({ headers, rawHeaders, url = "" }: IncomingMessage) => {
+  const body = headers["transfer-encoding"] === undefined ? Number(headers["content-length"] ?? 0) : unwantedBody
+  return 2048 + rawHeaders.reduce((sum, text) => sum + text.length, url.length) + Math.min(body, unwantedBody)
+}
 
 const checkInterval = Duration.millis(250)
 
@@ -28,7 +36,7 @@ interface Peer {
   /** Whether a request has no response yet, or the next one is about to begin. */
   isServed: boolean
   /** Pipelined requests, in their order. */
-  readonly waiting: Array<{ readonly head: number; readonly begin: () => void }>
+  readonly waiting: Array<{ readonly bytes: number; readonly begin: () => void }>
 }
 
 export const limitConnections = (server: Server, timeouts: typeof Timeouts.Service, bounds: Bounds) => {
@@ -53,10 +61,10 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
     replaced.destroy()
   }
 
-  /** Characters of the heads of requests that wait. */
-  let waitingHeads = 0
+  /** Bytes of requests that wait. */
+  let waitingBytes = 0
   const forgetWaiting = ({ waiting }: Peer) => {
-    for (const { head } of waiting.splice(0)) waitingHeads -= head
+    for (const { bytes } of waiting.splice(0)) waitingBytes -= bytes
   }
 
   /** Begins a request, and the next one of its connection after the response. */
@@ -67,7 +75,7 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
       // After a response that closes the connection, or while the server closes, none begins.
       const next = socket.writable && server.listening ? peer.waiting.shift() : undefined
       if (next !== undefined) {
-        waitingHeads -= next.head
+        waitingBytes -= next.bytes
         return void setImmediate(() => socket.destroyed || next.begin())
       }
       if (peer.waiting.length > 0) return void socket.end()
@@ -89,9 +97,9 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
     const now = () => begin(peer, request, response, () => emit(name, ...given))
     if (!peer.isServed) now()
     else {
-      const head = request.rawHeaders.reduce((sum, text) => sum + text.length, request.url?.length ?? 0)
-      waitingHeads += head
-      if (peer.waiting.push({ head, begin: now }) > maxWaiting || waitingHeads > maxWaitingHeads) {
+      const bytes = bytesOf(request)
+      waitingBytes += bytes
+      if (peer.waiting.push({ bytes, begin: now }) > maxWaiting || waitingBytes > maxWaitingBytes) {
         forgetWaiting(peer)
         request.socket.destroy()
       }

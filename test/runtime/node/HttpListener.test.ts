@@ -60,23 +60,25 @@ describe("pipelined requests", () => {
     server.close()
   })
 
-  it("have bounded heads: connections beyond the bound are closed", async () => {
+  it.each([
+    ["heads", `GET /waits HTTP/1.1\r\nHost: here\r\nX-Long: ${"x".repeat(15_000)}\r\n\r\n`],
+    ["bodies", `POST /waits HTTP/1.1\r\nHost: here\r\nContent-Length: 15000\r\n\r\n${"x".repeat(15_000)}`]
+  ])("have bounded %s: connections beyond the bound are closed", async (_, waits) => {
     const server = await listen()
-    const head = "GET /waits HTTP/1.1\r\nHost: here\r\nX-Long: " + "x".repeat(15_000) + "\r\n\r\n"
-    // 3 MB each, of 16 MiB.
+    // 3.4 MB each, of 16 MiB.
     const sockets = Array.from({ length: 8 }, () => connect(portOf(server), "127.0.0.1").on("error", () => {}))
     let closed = 0
     await new Promise<void>((resolve) => {
       for (const socket of sockets) {
-        socket.on("close", () => ++closed === 3 && resolve()).resume()
-        socket.write("GET /slow HTTP/1.1\r\nHost: here\r\n\r\n" + head.repeat(200))
+        socket.on("close", () => ++closed === 4 && resolve()).resume()
+        socket.write("GET /slow HTTP/1.1\r\nHost: here\r\n\r\n" + waits.repeat(200))
       }
     })
     // Those that are left are within the bound, and wait.
     const other = connect(portOf(server), "127.0.0.1")
     other.write(request.replace("POST", "GET"))
     await once(other, "data")
-    assert.strictEqual(closed, 3)
+    assert.strictEqual(closed, 4)
     other.destroy()
     for (const socket of sockets) socket.destroy()
     server.close()
