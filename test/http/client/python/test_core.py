@@ -449,13 +449,14 @@ class Cores(ScriptedTest):
         self.assertEqual(begun, [])
 
     def test_coroutine_functions_share_a_loop_and_are_canceled_by_a_stop(self) -> None:
-        loops, canceled = set(), threading.Event()
+        loops, waiting, canceled = set(), threading.Event(), threading.Event()
 
         async def work(run: Run) -> str:
             loops.add(asyncio.get_running_loop())
             if run.prompt == "Hello":
                 return "x"
             try:
+                waiting.set()
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
                 canceled.set()
@@ -468,8 +469,7 @@ class Cores(ScriptedTest):
             self.until(lambda run_id=run_id: self.of(run_id, "completed"))
         self.assertEqual(len(loops), 1)
         run_id = self.start(core, input=[{"type": "text", "text": "wait"}])
-        self.until(lambda: self.of(run_id, "processing"))
-        time.sleep(0.1)
+        self.assertTrue(waiting.wait(5))
         self.post(core, f"/runs/{run_id}/stop", {"reason": "canceled"})
         self.assertTrue(canceled.wait(5))
         self.until(lambda: self.post(core, f"/runs/{run_id}/stop", {}).status == 404)
@@ -496,19 +496,24 @@ class Cores(ScriptedTest):
                 self.until(lambda: core.handle("GET", "/healthz", "", lambda: b"").body["active"] == 0)
 
     def test_a_function_for_the_end_of_a_run_that_leaves_its_thread_does_not_keep_others_from_theirs(self) -> None:
-        called = threading.Event()
+        for prompt in ("early", "late"):
+            begun, registered, called = threading.Event(), threading.Event(), threading.Event()
 
-        def work(run: Run) -> None:
-            run.signal.on_abort(sys.exit)
-            run.signal.on_abort(called.set)
-            run.signal.wait(10)
+            def work(run: Run) -> None:
+                begun.set()
+                if run.prompt == "late":
+                    run.signal.wait(10)
+                run.signal.on_abort(sys.exit)
+                run.signal.on_abort(called.set)
+                registered.set()
+                run.signal.wait(10)
 
-        core = self.core(work)
-        run_id = self.start(core)
-        self.until(lambda: self.of(run_id, "processing"))
-        with self.assertLogs("async_task_service_client.core", "ERROR"):
-            self.assertEqual(self.post(core, f"/runs/{run_id}/stop", {}).status, 202)
-            self.assertTrue(called.wait(5))
+            core = self.core(work)
+            with self.assertLogs("async_task_service_client.core", "ERROR"):
+                run_id = self.start(core, input=[{"type": "text", "text": prompt}])
+                self.assertTrue((registered if prompt == "early" else begun).wait(5))
+                self.assertEqual(self.post(core, f"/runs/{run_id}/stop", {}).status, 202)
+                self.assertTrue(called.wait(5))
 
     def test_calls_that_are_not_allowed_or_not_readable_are_refused(self) -> None:
         core = self.core(lambda _: "x")

@@ -31,6 +31,13 @@ _batch_length = 1024 * 1024 - 64
 _idle_connections = 32
 
 
+def _call(callback: Callable[[], object]) -> None:
+    try:
+        callback()
+    except BaseException:  # sys.exit() included: others have to be called.
+        logger.exception("A function for the end of a run failed")
+
+
 class Signal:
     """Says that a run has to end, and why."""
 
@@ -54,11 +61,11 @@ class Signal:
             raise RunStopped(self.reason.reason)  # One of its own: it keeps where it was raised.
 
     def on_abort(self, callback: Callable[[], object]) -> None:
-        """Calls a function when the run has to end; immediately if it has."""
+        """Calls a function when the run has to end; immediately if it has. What it raises is logged."""
         with self._lock:
             if not self.aborted:
                 return self._callbacks.append(callback)
-        callback()
+        _call(callback)
 
     def _abort(self, reason: str) -> None:
         with self._lock:
@@ -68,10 +75,7 @@ class Signal:
             self._event.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            try:
-                callback()
-            except BaseException:  # sys.exit() included: the others have to be called.
-                logger.exception("A function for the end of a run failed")
+            _call(callback)
 
 
 class Answer(NamedTuple):
