@@ -144,12 +144,6 @@ export const serveCore = async (given: ServeOptions): Promise<ServedCore> => {
     server.closeIdleConnections?.()
     await closed
   }
-  log.info(`The core listens on ${url}, for ${options.runs ?? 16} runs at a time. Settings of the service:`)
-  log.info(
-    generated === undefined
-      ? `  CORE_URL=${url}, and CORE_TOKEN and CORE_EVENT_TOKENS as here`
-      : `  CORE_URL=${url} CORE_TOKEN=${generated.token[0]} CORE_EVENT_TOKENS=${generated.eventToken}`
-  )
   const signaled = nodeProcess()
   if (handleSignals && signaled !== undefined) {
     let isEnding = false
@@ -162,5 +156,11 @@ export const serveCore = async (given: ServeOptions): Promise<ServedCore> => {
     signaled.on("SIGTERM", end)
     signaled.on("SIGINT", end)
   }
+  log.info(`The core listens on ${url}, for ${options.runs ?? 16} runs at a time. Settings of the service:`)
+  log.info(
+    generated === undefined
+      ? `  CORE_URL=${url}, and CORE_TOKEN and CORE_EVENT_TOKENS as here`
+      : `  CORE_URL=${url} CORE_TOKEN=${generated.token[0]} CORE_EVENT_TOKENS=${generated.eventToken}`
+  )
   return { url, port: listening, close }
 }

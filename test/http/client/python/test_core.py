@@ -1,6 +1,7 @@
 import asyncio
 import json
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -514,6 +515,15 @@ class Cores(ScriptedTest):
                 self.assertTrue((registered if prompt == "early" else begun).wait(5))
                 self.assertEqual(self.post(core, f"/runs/{run_id}/stop", {}).status, 202)
                 self.assertTrue(called.wait(5))
+
+    def test_ends_by_a_signal_that_comes_while_it_starts(self) -> None:
+        program = """
+import os, signal
+from async_task_service_client import core
+core._print = lambda line: os.kill(os.getpid(), signal.SIGTERM) if "CORE_URL" in line else None
+core.serve_core(lambda run: "x", port=0, token="a", event_token="b")
+"""
+        self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=30).returncode, 0)
 
     def test_calls_that_are_not_allowed_or_not_readable_are_refused(self) -> None:
         core = self.core(lambda _: "x")

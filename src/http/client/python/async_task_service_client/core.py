@@ -14,6 +14,7 @@ import logging
 import os
 import secrets
 import signal as signals
+import socket
 import sys
 import threading
 import time
@@ -571,6 +572,7 @@ def serve_core(
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
     server = Server((chosen, number), core.handle)
+    end = _End() if block else None
     threading.Thread(target=server.serve_forever, name="core server", daemon=True).start()
     served = ServedCore(core, server, chosen)
     _print(f"The core listens on {served.url}, for {core.runs} runs at a time. Settings of the service:")
@@ -578,22 +580,31 @@ def serve_core(
         _print(f"  CORE_URL={served.url}, and CORE_TOKEN and CORE_EVENT_TOKENS as here")
     else:
         _print(f"  CORE_URL={served.url} CORE_TOKEN={generated[0]} CORE_EVENT_TOKENS={generated[1]}")
-    if block:
-        _wait_for_end(served)
+    if end is not None:
+        end.wait()
+        _print("The core takes no more runs and waits for those in progress")
+        served.close()
     return served
 
 
-def _wait_for_end(served: ServedCore) -> None:
-    ending = threading.Event()
+class _End:
+    """SIGTERM and SIGINT from its creation on, if that is in the main thread. A second one ends the process."""
 
-    def end(*_: object) -> None:
-        if ending.is_set():
+    def __init__(self) -> None:
+        self._is_signaled = False
+        self._received, self._sent = socket.socketpair()
+        if threading.current_thread() is threading.main_thread():
+            self._sent.setblocking(False)
+            # A wait for a lock could miss a signal that comes just before it.
+            signals.set_wakeup_fd(self._sent.fileno(), warn_on_full_buffer=False)
+            signals.signal(signals.SIGTERM, self._on_signal)
+            signals.signal(signals.SIGINT, self._on_signal)
+
+    def _on_signal(self, *_: object) -> None:
+        if self._is_signaled:
             os._exit(1)
-        ending.set()
+        self._is_signaled = True
 
-    if threading.current_thread() is threading.main_thread():
-        signals.signal(signals.SIGTERM, end)
-        signals.signal(signals.SIGINT, end)
-    ending.wait()
-    _print("The core takes no more runs and waits for those in progress")
-    served.close()
+    def wait(self) -> None:
+        while not self._is_signaled:
+            self._received.recv(64)
