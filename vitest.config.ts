@@ -53,7 +53,7 @@ const processes = (name: string, include: ReadonlyArray<string>, more: object = 
     retry,
     include: [...include],
     globalSetup: ["test/kit/globalSetup.ts"],
-    setupFiles: ["test/kit/failureLogs.ts"],
+    setupFiles: ["test/kit/services.setup.ts"],
     // Modules are loaded once per worker.
     isolate: false,
     ...timeouts,

@@ -25,11 +25,13 @@ export const mint = (sub: string, claims: jose.JWTPayload = {}) =>
     .sign(new TextEncoder().encode(jwtSecret))
 
 /**
- * Ports below those that Linux gives to outgoing connections, which could take one before the service listens. Each worker of
- * the tests has its own: two services that got the same port would be one to their tests.
+ * Ports below those that Linux gives to outgoing connections, which could take one before the service listens. Each run of the tests on
+ * a machine and each of its workers has its own: two services that got the same port would be one to their tests.
  */
-const ports = { from: 20_000, ofWorker: 1000 }
-const firstPort = ports.from + (Number(process.env["VITEST_POOL_ID"] ?? 0) % 12) * ports.ofWorker
+const ports = { from: 20_000, ofWorker: 250, workers: 12 }
+const worker = Number(process.env["TEST_RUN"] ?? 0) * ports.workers +
+  Number(process.env["VITEST_POOL_ID"] ?? 0) % ports.workers
+const firstPort = ports.from + worker * ports.ofWorker
 let nextPort = Math.floor(Math.random() * ports.ofWorker)
 
 export const freePort = async (): Promise<number> => {
@@ -92,6 +94,13 @@ export const takeLogs = (): ReadonlyArray<string> => {
   watched = new Set(running)
   return logs
 }
+/** Kills the services that a suite has left, and returns their logs. */
+export const killLeft = async (): Promise<ReadonlyArray<string>> => {
+  const left = [...running].filter(({ isShared }) => !isShared)
+  for (const service of left) await service.stop("SIGKILL")
+  return left.map(({ output, url }) => `${url}:\n${output.slice(0, 2000)}`)
+}
+
 // A process group of its own would survive a test run that ends without closing it.
 process.on("exit", () => running.forEach((service) => service.signal("SIGKILL")))
 
@@ -99,6 +108,8 @@ export class Service {
   readonly process: ChildProcess
   readonly url: string
   output = ""
+  /** Whether it serves the other suites of its worker too. */
+  isShared = false
 
   private constructor(process: ChildProcess, url: string) {
     this.process = process

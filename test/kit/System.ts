@@ -22,6 +22,7 @@ let shared: Promise<System> | undefined
  */
 export const sharedSystem = () =>
   shared ??= startSystem({ WEBHOOK_ALLOW_PRIVATE: "true" }).then((system) => {
+    system.service.isShared = true
     // `globalSetup` ends it: a worker may be killed.
     fs.appendFileSync(process.env["TEST_SHARED"] ?? "", `${system.service.process.pid}\n`)
     return system

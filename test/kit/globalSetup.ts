@@ -1,7 +1,7 @@
 /**
  * One real Postgres for a whole run of the integration tests; each suite makes a database of its own in it, most as a copy of one that is
- * migrated here. The service is bundled
- * once, as for the package, because from the sources each of its hundreds of starts takes twice the time.
+ * migrated here. The service is bundled once, as for the package, because from the sources each of its hundreds of starts takes twice
+ * the time.
  * TEST_SERVICE names a bundle that exists; a run of suites that start no service needs none, so any text will do. POSTGRES_BINARIES
  * selects other binaries than the installed ones, and POSTGRES_POOLER=transaction connects through PgBouncer.
  */
@@ -9,7 +9,9 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { execFileSync } from "node:child_process"
+import { once } from "node:events"
 import * as fs from "node:fs"
+import { createServer } from "node:net"
 import * as path from "node:path"
 import type { TestProject } from "vitest/node"
 import { extensionTables } from "../../src/runtime/loadedExtensions.ts"
@@ -34,6 +36,19 @@ const buildService = () => {
     stdio: "inherit"
   })
   return path.resolve(".vitest/bin")
+}
+
+/** Ports that say which of the numbers of runs on this machine are taken, each with ports of its own in `kit/Service.ts`. */
+const runs = [19_990, 19_991, 19_992, 19_993]
+
+/** Takes the first free number; beyond the last one, runs share. */
+const takeRun = async (): Promise<{ readonly number: number; readonly release: () => void }> => {
+  for (const [number, port] of runs.entries()) {
+    const server = createServer().listen(port, "127.0.0.1")
+    const isFree = await once(server, "listening").then(() => true, () => false)
+    if (isFree) return { number, release: () => server.close() }
+  }
+  return { number: 0, release: () => {} }
 }
 
 /** Ends a service that its worker has left, with its children. */
@@ -62,6 +77,8 @@ const makeTemplate = Effect.fnUntraced(
 const start = async () => {
   // Inherited by the workers, which start after this.
   process.env["TEST_SERVICE"] ??= buildService()
+  const own = await takeRun()
+  process.env["TEST_RUN"] = String(own.number)
   const scope = Scope.makeUnsafe()
   const directory = temporaryDirectory()
   const shared = path.join(directory, "shared")
@@ -89,6 +106,7 @@ const start = async () => {
       await pooler?.close()
       await Effect.runPromise(Scope.close(scope, Exit.void))
       removeDirectory(directory)
+      own.release()
     }
   }
 }

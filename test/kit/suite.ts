@@ -1,5 +1,5 @@
 /** Resources of a suite or of one test. They close after it, in reverse order. */
-import { afterAll, assert } from "vitest"
+import { afterAll, assert, onTestFinished, TestRunner } from "vitest"
 import { removeDirectory, temporaryDirectory } from "./directories.ts"
 import type { Service } from "./Service.ts"
 
@@ -13,8 +13,13 @@ type After = (end: () => Promise<void> | void, timeout: number) => unknown
 /** Milliseconds. */
 const timeout = 120_000
 
-/** Call it at the top of a suite, or in a test with `onTestFinished`. */
-export const use = async <A extends Closable>(starting: A | Promise<A>, after: After = afterAll): Promise<A> => {
+/** Within a test `afterAll` would do nothing. */
+const ofCaller = (): After => TestRunner.getCurrentTest() === undefined ? afterAll : onTestFinished
+
+export const use = async <A extends Closable>(
+  starting: A | Promise<A>,
+  after: After = ofCaller()
+): Promise<A> => {
   const resource = await starting
   after(async () => {
     await resource.close()
@@ -22,7 +27,7 @@ export const use = async <A extends Closable>(starting: A | Promise<A>, after: A
   return resource
 }
 
-export const useDirectory = (after: After = afterAll): string => {
+export const useDirectory = (after: After = ofCaller()): string => {
   const directory = temporaryDirectory()
   after(() => removeDirectory(directory), timeout)
   return directory

@@ -1,0 +1,16 @@
+/** A failed test prints the end of the logs of its services, and a suite that leaves one fails. A setup file of each project with services. */
+import { afterAll, afterEach } from "vitest"
+import { killLeft, takeLogs } from "./Service.ts"
+
+// Before `onTestFinished` stops the services of a test.
+afterEach(({ task }) => {
+  const logs = takeLogs()
+  if (task.result?.state !== "fail") return
+  for (const log of logs) process.stderr.write(`\n${task.name}\n${log}\n`)
+})
+
+// What a suite leaves would run beside all others of its worker.
+afterAll(async () => {
+  const left = await killLeft()
+  if (left.length > 0) throw new Error(`a service was not closed: ${left.join("\n")}`)
+})
