@@ -6,7 +6,7 @@ import * as App from "./App.ts"
 import * as Banner from "./Banner.ts"
 import * as AppConfig from "./config/AppConfig.ts"
 import { teardown } from "./ErrorMessages.ts"
-import * as HeapGrowth from "./node/HeapGrowth.ts"
+import * as Heap from "./node/Heap.ts"
 import { Proxies } from "./node/Proxies.ts"
 import * as Logs from "./telemetry/Logs.ts"
 import * as Observability from "./telemetry/Observability.ts"
@@ -34,7 +34,7 @@ const main = Effect.fnUntraced(function*(environment: NodeJS.ProcessEnv) {
 
 /** Runs the service and logs why it fails. */
 export const run = (environment: NodeJS.ProcessEnv) =>
-  Effect.andThen(Effect.sync(HeapGrowth.limit), Logs.provide(main(environment), environment))
+  Effect.andThen(Effect.sync(Heap.configure), Logs.provide(main(environment), environment))
 
 const usage = `npm start -- [--workers N]
 
