@@ -596,7 +596,7 @@ class _End:
         if threading.current_thread() is threading.main_thread():
             self._sent.setblocking(False)
             # A wait for a lock could miss a signal that comes just before it.
-            signals.set_wakeup_fd(self._sent.fileno(), warn_on_full_buffer=False)
+            self._before = signals.set_wakeup_fd(self._sent.fileno(), warn_on_full_buffer=False)
             signals.signal(signals.SIGTERM, self._on_signal)
             signals.signal(signals.SIGINT, self._on_signal)
 
@@ -608,3 +608,6 @@ class _End:
     def wait(self) -> None:
         while not self._is_signaled:
             self._received.recv(64)
+        signals.set_wakeup_fd(self._before)
+        self._sent.close()
+        self._received.close()
