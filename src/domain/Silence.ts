@@ -8,9 +8,9 @@ import { Schema } from "effect"
 /** Seconds, as the core declares them. */
 export const Declared = Schema.Finite.check(Schema.isBetween({ minimum: 10, maximum: 3600 }))
 
-/** The most seconds between two dispatches of a run. */
+/** The most seconds between two dispatches of a run, unless its core declared more. */
 const maxPause = 600
 
 /** The seconds that a run may be silent after `redispatches` repeated dispatches since its last sign of life. `declared` is what its core declared. */
 export const pauseAfter = (declared: number, redispatches: number): number =>
-  redispatches === 0 ? declared : Math.min(declared * 2 ** redispatches, maxPause)
+  Math.max(declared, Math.min(declared * 2 ** redispatches, maxPause))

@@ -72,6 +72,18 @@ describe("a silent run", () => {
         assert.strictEqual(yield* statusOf(uuid), "processing")
       })))
 
+  it.effect("of a core that may be silent for longer is dispatched again after no less", () =>
+    declared({ silence: 3600 }, (core, started) =>
+      Effect.gen(function*() {
+        yield* TestClock.adjust("61 minutes")
+        assert.lengthOf(yield* received(core), 1)
+        yield* TestClock.adjust("58 minutes")
+        assert.lengthOf(yield* received(core), 0)
+        yield* TestClock.adjust("3 minutes")
+        assert.lengthOf(yield* received(core), 1)
+        assert.strictEqual(yield* statusOf(started.uuid), "processing")
+      })))
+
   it.effect("is left alone when its core declares nothing", () =>
     declared({ silence: undefined }, (core) =>
       Effect.gen(function*() {
