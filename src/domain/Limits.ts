@@ -32,8 +32,9 @@ export const clientTools = 128
 /** Maximum tool calls of one interrupt, and so results of one request. */
 export const toolCalls = 10_000
 
-/** Maximum pairs in the `metadata` of a task, and in the filter of one list. */
+/** Maximum pairs in the `metadata` of a task. */
 export const metadataPairs = 16
+/** Maximum pairs in the filter of one list. */
 export const metadataFilters = 3
 /** Characters. */
 export const metadataKeyLength = 64

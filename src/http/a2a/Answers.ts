@@ -10,7 +10,7 @@ import * as FairPermits from "../../services/limits/FairPermits.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
 import { type Client, cut, makeClient, slicesOf } from "../../services/tasks/Turns.ts"
-import { type Change, isActive, makeFollowText, maxWait } from "../facades/Following.ts"
+import { type Change, hasRun, makeFollowText, maxWait } from "../facades/Following.ts"
 import * as Held from "../facades/Held.ts"
 import { encode, type Id } from "../facades/JsonRpc.ts"
 import { makeSend } from "../handlers/TaskReading.ts"
@@ -161,21 +161,21 @@ const makeStream = Effect.fnUntraced(function*({ outline, view, viewOf }: Read) 
         return yield* Errors.refused("UNSUPPORTED_OPERATION", "The task has ended. Call GetTask for its result.")
       }
       const changes = yield* followText(Struct.omit(task, ["turn"]), true)
-      const hasArtifacts = !isActive(task) || task.turnBytes <= Limits.eventTurnBytes
+      const hasArtifacts = !hasRun(task) || task.turnBytes <= Limits.eventTurnBytes
       const present = yield* Effect.scoped(viewOf(client, call.caller, task, { ...wanted, hasArtifacts }))
       // A task may end before it is read here. The client then sees how it ran too.
-      const first = isActive(task) ? shortened(present) : isSubscription ? present : begun(task, present)
+      const first = hasRun(task) ? shortened(present) : isSubscription ? present : begun(task, present)
       const updates = makeUpdates(first)
       const finish = Effect.scoped(
         Effect.andThen(permits.take(call.caller.principal.sub, 1), view(client, call, uuid, { ...wanted, history: 0 }))
       )
-      const rest = isActive(task)
+      const rest = hasRun(task)
         ? Stream.mapEffect(
-          Stream.takeUntil(changes, (event) => !isActive(event)),
+          Stream.takeUntil(changes, (event) => !hasRun(event)),
           (event) =>
-            isActive(event)
+            hasRun(event)
               ? Effect.sync(() => updates.ofEvent(event))
-              : Effect.map(finish, (view) => updates.ofEnd(isActive(view) ? stoppedAt(event, view) : view))
+              : Effect.map(finish, (view) => updates.ofEnd(hasRun(view) ? stoppedAt(event, view) : view))
         )
         : Stream.make(updates.ofEnd(present))
       const frameOf = (response: Writable): Held.Frame =>
@@ -233,8 +233,8 @@ export const make = Effect.gen(function*() {
   const hold = Effect.fnUntraced(function*(call: Call, uuid: string, wanted: Views.Wanted) {
     const client = makeClient()
     const head = yield* tasks.getHead(call.caller.principal, uuid)
-    if (!isActive(head)) return yield* show(call, uuid, wanted, false)
-    const ended = watch.until(head, (task) => !isActive(task), maxWait)
+    if (!hasRun(head)) return yield* show(call, uuid, wanted, false)
+    const ended = watch.until(head, (task) => !hasRun(task), maxWait)
     // The head of the response has been sent.
     const body = Effect.andThen(ended, pieces(client, call, uuid, wanted, false)).pipe(
       Errors.withoutDefects,

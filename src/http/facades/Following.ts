@@ -1,7 +1,7 @@
 /** Follows a task to its interrupt or end. */
 import { Duration, Effect, Stream } from "effect"
 import type { Caller } from "../../domain/Principal.ts"
-import type { TaskHead, TaskStatus } from "../../domain/Task.ts"
+import { isRunning, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
 import { LiveReading } from "../../services/live/LiveReading.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
@@ -9,8 +9,9 @@ import { TaskWatch, type WatchedEvent } from "../../services/tasks/TaskWatch.ts"
 /** The longest wait of a request that is held. */
 export const maxWait = Duration.minutes(10)
 
-export const isActive = ({ status }: { readonly status: TaskStatus | "answered" }) =>
-  status === "pending" || status === "processing"
+/** Whether a run is in progress, or is to be. */
+export const hasRun = ({ status }: { readonly status: TaskStatus | "answered" }) =>
+  status !== "answered" && isRunning(status)
 
 /** The head of a task, and the events that follow it. Fails when the user has too many waiting requests. */
 export const makeFollow = Effect.gen(function*() {
@@ -19,9 +20,9 @@ export const makeFollow = Effect.gen(function*() {
   return Effect.fnUntraced(function*(caller: Caller, uuid: string, includesText: boolean) {
     const head = yield* tasks.getHead(caller.principal, uuid)
     // The last change is repeated, because it may have brought the text so far.
-    const seen = includesText && isActive(head) ? head.revision - 1 : head.revision
+    const seen = includesText && hasRun(head) ? head.revision - 1 : head.revision
     const events = yield* watch.events(head, seen, includesText)
-    return { head, changes: Stream.takeUntil(events, (event) => !isActive(event)) }
+    return { head, changes: Stream.takeUntil(events, (event) => !hasRun(event)) }
   })
 })
 
@@ -59,7 +60,7 @@ export const makeFollowText = Effect.map(
       }, { includesTurn })
       return changes.pipe(
         Stream.filter((change) => change !== undefined),
-        Stream.takeUntil((change) => !isActive(change))
+        Stream.takeUntil((change) => !hasRun(change))
       )
     })
 )

@@ -5,7 +5,7 @@ import { RawJson } from "../../domain/json/RawJson.ts"
 import { Kind } from "../../domain/json/tables.ts"
 import type { Writable } from "../../domain/json/Writer.ts"
 import type { Caller } from "../../domain/Principal.ts"
-import type { Task } from "../../domain/Task.ts"
+import { type Task, TaskStatus } from "../../domain/Task.ts"
 import { AssistantBackend, storageBaseOrNone } from "../../services/files/AssistantBackend.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { Turns } from "../../services/tasks/Turns.ts"
@@ -18,7 +18,7 @@ export const outputSchema = {
   type: "object",
   properties: {
     task_id: { type: "string" },
-    status: { type: "string", enum: ["pending", "processing", "interrupted", "completed", "failed", "canceled"] },
+    status: { type: "string", enum: TaskStatus.literals },
     output: { type: "string", description: "The text of the assistant so far, with links to its files." },
     usage: {
       type: "object",

@@ -10,7 +10,7 @@ import { RunQueue } from "../../services/store/queue/RunQueue.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { makeClient } from "../../services/tasks/Turns.ts"
 import * as Defects from "../Defects.ts"
-import { isActive, makeFollow } from "../facades/Following.ts"
+import { hasRun, makeFollow } from "../facades/Following.ts"
 import * as Held from "../facades/Held.ts"
 import { encode, type Id, json } from "../facades/JsonRpc.ts"
 import { CurrentToken } from "../handlers/CurrentToken.ts"
@@ -122,7 +122,7 @@ export const make = Effect.gen(function*() {
       ? Option.none()
       : yield* Effect.option(follow(caller, task.uuid, progressToken !== undefined))
     let text = ""
-    const wait = Option.isNone(followed) || !isActive(followed.value.head)
+    const wait = Option.isNone(followed) || !hasRun(followed.value.head)
       ? Effect.void
       : Stream.runForEach(followed.value.changes, (event) => Effect.sync(() => text = event.text ?? text)).pipe(
         Effect.timeoutOption(Duration.seconds(seconds)),

@@ -9,7 +9,7 @@ import { Memory } from "../../services/limits/Memory.ts"
 import { type TaskOutline, TaskStore } from "../../services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import * as Continued from "../facades/Continued.ts"
-import { isActive } from "../facades/Following.ts"
+import { hasRun } from "../facades/Following.ts"
 import { FacadeSettings } from "../facades/Settings.ts"
 import * as Conversation from "./Conversation.ts"
 import { invalid } from "./Errors.ts"
@@ -211,7 +211,7 @@ const makeContinued = (responses: Responses) =>
     const name = Ids.responseId(id)
     const [call] = snapshot.toolCalls
     if (snapshot.status === "interrupted" && call !== undefined) return yield* noOutput(call.id)
-    if (isActive(snapshot)) {
+    if (hasRun(snapshot)) {
       const message = `Response ${name} has not completed. Retrieve it until it has.`
       return yield* invalid("previous_response_id", message, "previous_response_not_completed")
     }

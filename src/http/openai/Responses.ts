@@ -10,7 +10,7 @@ import { AssistantBackend, storageBaseOrNone } from "../../services/files/Assist
 import type { TaskOutline } from "../../services/store/tasks/TaskStore.ts"
 import { Tasks } from "../../services/tasks/Tasks.ts"
 import { type Client, type TurnOf, Turns } from "../../services/tasks/Turns.ts"
-import { isActive, makeFollow, makeFollowText, maxWait } from "../facades/Following.ts"
+import { hasRun, makeFollow, makeFollowText, maxWait } from "../facades/Following.ts"
 import { FacadeSettings } from "../facades/Settings.ts"
 import * as TurnReader from "../facades/TurnReader.ts"
 import * as Events from "./Events.ts"
@@ -86,7 +86,7 @@ export const make = Effect.gen(function*() {
   const follow = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId, includesText: boolean) {
     const { changes } = yield* followTask(caller, id.uuid, includesText)
     const { snapshot } = yield* find(caller.principal, id)
-    return { snapshot, changes: isActive(snapshot) ? changes : Stream.empty }
+    return { snapshot, changes: hasRun(snapshot) ? changes : Stream.empty }
   })
 
   /** Returns an effect that completes at the end of the response, after `maxWait`, or when the node drains. */
@@ -115,11 +115,11 @@ export const make = Effect.gen(function*() {
           )
       )
     )
-    const first = isActive(snapshot) ? Stream.empty : finish
+    const first = hasRun(snapshot) ? Stream.empty : finish
     const rest = Stream.flatMap(
-      isActive(snapshot) ? changes : Stream.empty,
+      hasRun(snapshot) ? changes : Stream.empty,
       (change) =>
-        !isActive(change)
+        !hasRun(change)
           ? finish
           : change.isAppended === true || onlyAppends
           ? Stream.sync(() => deltas.ofText(change.text ?? ""))

@@ -68,8 +68,8 @@ export interface Options {
 export const watchTime = (sweepInterval: Duration.Duration) =>
   Duration.sum(Duration.minutes(1), Duration.times(sweepInterval, 2))
 
-/** Whether a run without an actor is new: the core cannot have received it from another node, or before a crash. */
-const isUnknown = ({ acceptanceDeadline, resumedAt, status }: TaskHead, { ownedSince }: Options) =>
+/** Whether the core cannot have received the run from another node, or before a crash. */
+const isNewToCore = ({ acceptanceDeadline, resumedAt, status }: TaskHead, { ownedSince }: Options) =>
   status === "pending" ? acceptanceDeadline === null : resumedAt !== null && resumedAt > ownedSince
 
 /** Whether the core needs a run. An interrupted run has ended, although its task keeps its id until the next run. */
@@ -132,9 +132,9 @@ export const decide = (
   if (head.status === "interrupted" && due.at > plus(now, watchTime(options.sweepInterval))) return release
   if (head.room === "waiting") return { _tag: "Queue", until: due.at }
   if (head.status === "interrupted" || actor?.dispatchedRun === head.runId) return { _tag: "Park", until: due.at }
-  // A run is new that replaces one known here, or that has waited; a pending one that has an acceptance deadline may have been sent elsewhere.
+  // A run is new that replaces the actor's, or that has just left the queue. Another node may have sent a pending one that has an acceptance deadline.
   const isNew = options.isNew === true || (actor === undefined || head.status === "pending"
-    ? isUnknown(head, options)
+    ? isNewToCore(head, options)
     : actor.head.runId !== head.runId || actor.head.room === "waiting")
   return { _tag: isNew ? "Dispatch" : "Recover", until: due.at }
 }

@@ -69,8 +69,8 @@ interface Dispatching {
   readonly pace: number | undefined
   /** Whether its first attempt has not ended. */
   isFirst: boolean
-  /** Whether the core may have it: the outcome of an attempt is unknown. */
-  isUnknown: boolean
+  /** Whether the outcome of an attempt is unknown. */
+  mayBeAtCore: boolean
   /** Whether it is back in the queue. */
   isPutBack: boolean
 }
@@ -180,7 +180,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
    * run that waits would be tried and have its acceptance clock started.
    */
   const noteUnknown = (dispatching: Dispatching, at: Timestamp): void => {
-    dispatching.isUnknown = true
+    dispatching.mayBeAtCore = true
     busy.reserve(dispatching.head.runId, at)
   }
 
@@ -244,7 +244,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
       const actor = actors.get(uuid)
       if (!isWanted(actor, runId) || hasReported(actor) || (isRecovery && !ownership.isMine(uuid))) return Effect.void
       // It began before the core was known to be busy.
-      if (!dispatching.isUnknown && !busy.allows(dispatching.pace)) return putBack(dispatching)
+      if (!dispatching.mayBeAtCore && !busy.allows(dispatching.pace)) return putBack(dispatching)
       if (run === undefined || actor.head.acceptanceDeadline === null) return readAndStart(actor.head, dispatching)
       if (!isKept(run.request)) dispatching.run = undefined
       return start(run, dispatching)
@@ -254,8 +254,8 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
   const withoutRoom = (dispatching: Dispatching, error: CoreHasNoRoom) =>
     Effect.flatMap(now, (at) => {
       const noted = busy.refused(dispatching.head.runId, dispatching.pace, error.retryAfter, at)
-      if (dispatching.isUnknown) busy.reserve(dispatching.head.runId, at)
-      return dispatching.isUnknown
+      if (dispatching.mayBeAtCore) busy.reserve(dispatching.head.runId, at)
+      return dispatching.mayBeAtCore
         ? Effect.andThen(noted, Effect.fail(unavailable(error)))
         : Effect.andThen(noted, putBack(dispatching))
     })
@@ -334,7 +334,7 @@ export const make = Effect.fnUntraced(function*(actors: ActorTable, { end, wake 
       lane,
       pace: busy.begin(runId, at),
       isFirst: true,
-      isUnknown: isRecovery,
+      mayBeAtCore: isRecovery,
       isPutBack: false
     }
     dispatches.set(runId, dispatching)

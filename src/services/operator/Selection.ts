@@ -1,5 +1,5 @@
 /** The filter of a search of operators, or of a bulk action, whose row has it as JSON. */
-import type { TaskId, TaskStatus } from "../../domain/Task.ts"
+import { activeStatuses, type TaskId, type TaskStatus } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { DeliveryState } from "../../domain/Webhook.ts"
 
@@ -67,6 +67,6 @@ export const orderOf = (
   { ids, status, sub, which }: Pick<TaskSelection, "ids" | "status" | "sub" | "which">
 ): "live" | "failed" | "created" => {
   if (sub !== null || ids !== null) return "created"
-  if (which === "live" || status === "pending" || status === "processing" || status === "interrupted") return "live"
+  if (which === "live" || (status !== null && activeStatuses.includes(status))) return "live"
   return status === "failed" ? "failed" : "created"
 }

@@ -159,8 +159,8 @@ export const layer = Layer.effect(
         Effect.sync(() => {
           const row = tasks.get(uuid)
           if (row === undefined) return undefined
-          const isUnknown = row.status === "pending" || (row.status === "processing" && row.resumedAt !== null)
-          if (row.runId === runId && row.room !== "waiting" && isUnknown) {
+          const mayBeAtCore = row.status === "pending" || (row.status === "processing" && row.resumedAt !== null)
+          if (row.runId === runId && row.room !== "waiting" && mayBeAtCore) {
             row.room = "waiting"
             row.acceptanceDeadline = null
             row.queueRevision++
