@@ -174,6 +174,10 @@ describe("appends of a core", () => {
       (await batch(Array.from({ length: 20 }, () => event(one, append(2, "x".repeat(60_000)))))).status,
       413
     )
+    for (const events of [5, "x", {}, false]) {
+      const refused = await service.call("POST", "/internal/core/events", internalToken, { events })
+      assert.deepStrictEqual([refused.status, Object.keys(refused.body.errors)], [422, ["events"]])
+    }
   })
 })
 

@@ -195,8 +195,8 @@ export const errorResponses = (): Node =>
 
 /** Most clients return the text of the whole stream; others parse server-sent events and return the data of each. */
 const eventStream: Node = {
-  description: "Server-sent events, each with a TaskEvent as its `data`.",
-  anyOf: [{ type: "string" }, schemaRef("TaskEvent")]
+  description: "Server-sent events, each with a TaskEvent as its `data`, or a TextEvent in an event `text`.",
+  anyOf: [{ type: "string" }, schemaRef("TaskEvent"), schemaRef("TextEvent")]
 }
 
 const fileRules =

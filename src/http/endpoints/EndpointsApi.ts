@@ -180,7 +180,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     summary: "Read events as a stream",
     description:
       "Server-sent events of an endpoint whose `url` is null: `event` is the type, `data` the body. Begins with the oldest event of its log, or "
-      + "behind `Last-Event-ID`, and does not end. Needs a token that may write.",
+      + "behind `Last-Event-ID`, and ends only when the endpoint is deleted or gets a `url`. Needs a token that may write.",
     parameters: [
       header("Last-Event-ID", "The `id` of the last event that was received.", {
         type: "string",

@@ -1,5 +1,6 @@
 /** The commands `endpoints` and `listen`, and the calls of RPC, against a running service. */
 import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { buffer } from "node:stream/consumers"
@@ -77,6 +78,20 @@ describe("the commands endpoints", () => {
   }, 90_000)
 })
 
+/** The process of the command `listen`, and what it has printed. */
+const listen = (...args: ReadonlyArray<string>) => {
+  const child = spawn(process.execPath, ["src/runtime/cli/Cli.ts", "listen", ...args], { env: environment })
+  onTestFinished(() => void child.kill("SIGKILL"))
+  const output = { text: "", errors: "" }
+  child.stdout.on("data", (chunk) => {
+    output.text += chunk
+  })
+  child.stderr.on("data", (chunk) => {
+    output.errors += chunk
+  })
+  return { child, output, ended: once(child, "exit") }
+}
+
 describe("the command listen", () => {
   it("prints events and posts them to a local URL, and leaves no endpoint", async () => {
     const posts: Array<{ readonly body: string; readonly headers: Record<string, string> }> = []
@@ -90,19 +105,8 @@ describe("the command listen", () => {
     onTestFinished(() => void local.close())
     await new Promise((resolve) => local.once("listening", resolve))
     const { port } = local.address() as AddressInfo
-    const child = spawn(
-      process.execPath,
-      ["src/runtime/cli/Cli.ts", "listen", "--forward", `http://127.0.0.1:${port}/events`, "--metadata", "for=listen"],
-      { env: environment }
-    )
-    onTestFinished(() => void child.kill("SIGKILL"))
-    const output = { text: "", errors: "" }
-    child.stdout.on("data", (chunk) => {
-      output.text += chunk
-    })
-    child.stderr.on("data", (chunk) => {
-      output.errors += chunk
-    })
+    const to = `http://127.0.0.1:${port}/events`
+    const { child, ended, output } = listen("--forward", to, "--metadata", "for=listen")
     await eventually(async () => output.errors, (text) => text.includes("Waiting for events"), 20_000)
     await end()
     const uuid = await end({ metadata: { for: "listen" } })
@@ -111,9 +115,23 @@ describe("the command listen", () => {
     const [secret = ""] = /whsec_\S+/.exec(output.errors) ?? []
     assert.lengthOf(posts, 1)
     new Webhook(secret).verify(posts[0]!.body, posts[0]!.headers)
-    const ended = new Promise((resolve) => child.once("exit", resolve))
     child.kill("SIGINT")
     await ended
     assert.deepStrictEqual((await json("endpoints", "list")).data, [])
   }, 90_000)
+
+  it("ends when somebody deletes its endpoint", async () => {
+    const { ended, output } = listen()
+    await eventually(async () => output.errors, (text) => text.includes("Waiting for events"), 20_000)
+    const [{ id }] = (await json("endpoints", "list")).data
+    await run("endpoints", "delete", id)
+    assert.deepStrictEqual(await ended, [1, null])
+    assert.match(output.errors, /The endpoint of this command was deleted/)
+  }, 90_000)
+
+  it("says what a local URL is, as it was given", async () => {
+    const { ended, output } = listen("--forward", "nourl")
+    assert.deepStrictEqual(await ended, [2, null])
+    assert.match(output.errors, /--forward: "nourl".*an http or https URL/)
+  }, 30_000)
 })

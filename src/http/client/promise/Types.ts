@@ -455,6 +455,19 @@ export interface TaskEvent {
   readonly event: "pending" | "processing" | "interrupted" | "completed" | "failed" | "canceled" | "progress"
 }
 
+/**
+ * Only with `?include=text`: the `data` of an event `text`. Its `id` is the last revision, a dot, and the units of the
+ * text so far.
+ */
+export interface TextEvent {
+  /** UTF-16 units of the text before this part. */
+  readonly offset: number
+  /** The text that was written since. */
+  readonly text: string
+  /** True when the text is another one, not a continuation: forget the one before. */
+  readonly replaced?: boolean
+}
+
 /** One POST to the callback URL. */
 export interface DeliveryAttempt {
   /** From 1. */

@@ -64,7 +64,11 @@ export const coreEvents = (report: TurnReport | undefined): BodyKind<CoreEvents>
     ),
     decode: Effect.fnUntraced(function*(found, bytes) {
       const list = found.field("events")
-      if (list?.kind !== Kind.array) return { event: readAppends(found, bytes) ?? (yield* one.decode(found, bytes)) }
+      if (list?.kind !== Kind.array) {
+        const isBatch = list !== undefined && list.kind !== Kind.null && found.field("type") === undefined
+        if (isBatch) return yield* invalid("events", "Expected array")
+        return { event: readAppends(found, bytes) ?? (yield* one.decode(found, bytes)) }
+      }
       if (bytes.length > Limits.batchedEventBytes) return { isTooLarge: true }
       if (list.isTooLong) return yield* tooManyEvents
       const events: Array<Batched> = []

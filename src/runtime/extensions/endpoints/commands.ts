@@ -236,7 +236,7 @@ const replay = Command.make(
       to: Option.getOrElse(to, () => until),
       failed_only: failedOnly
     })
-    yield* print(replayed, ({ enqueued }) => `${enqueued} events are sent again`)
+    yield* print(replayed, ({ enqueued }) => `${enqueued === 1 ? "1 event is" : `${enqueued} events are`} sent again`)
     if (replayed.left > 0) yield* note(`${replayed.left} more are left: run it again when these are sent.`)
   })
 ).pipe(

@@ -12,7 +12,7 @@ import { format, now } from "../../../domain/Timestamp.ts"
 import { standardKey, standardPrefix } from "../../../domain/WebhookSignature.ts"
 import { EndpointWithSecretView } from "../../../http/endpoints/EndpointSchemas.ts"
 import { rootCauseMessage } from "../../../services/telemetry/RootCause.ts"
-import { metadata, optionalInt, optionalText } from "../../cli/Flags.ts"
+import { metadata, optionalInt, optionalText, text } from "../../cli/Flags.ts"
 import { call, callEmpty, send } from "../../cli/InternalCall.ts"
 import * as Output from "../../cli/Output.ts"
 import { described, failed, internalToken, note, root } from "../../cli/Root.ts"
@@ -54,11 +54,9 @@ export const listen = Command.make(
   "listen",
   {
     internalToken,
-    forward: optionalText("forward", "Local URL that receives each event, as in http://127.0.0.1:4000/events").pipe(
-      Flag.filter(
-        Option.match({ onNone: () => true, onSome: (url) => /^https?:/.test(url) && URL.canParse(url) }),
-        () => "an http or https URL"
-      )
+    forward: text("forward", "Local URL that receives each event, as in http://127.0.0.1:4000/events").pipe(
+      Flag.filter((url) => /^https?:/.test(url) && URL.canParse(url), () => "an http or https URL"),
+      Flag.optional
     ),
     events: optionalText("events", "Only these, separated by commas, as in task.completed,task.failed"),
     assistant: optionalInt("assistant", "Only of tasks of this assistant"),
@@ -88,7 +86,7 @@ export const listen = Command.make(
       if (Option.isSome(to)) yield* note(`Events are posted to ${to.value}, signed with ${secret}`)
       yield* note("Waiting for events; Ctrl+C ends.")
 
-      const { text } = yield* Output.current
+      const { text: shown } = yield* Output.current
       const show = Effect.fnUntraced(function*(data: string) {
         const event = yield* decode(data)
         const outcome = Option.isNone(to) ? undefined : yield* forward(to.value, secret, event.id, data)
@@ -96,7 +94,7 @@ export const listen = Command.make(
         yield* Console.log(
           json
             ? data
-            : text([moment, event.type, event.data.task.uuid, ...(outcome === undefined ? [] : [outcome])].join("  "))
+            : shown([moment, event.type, event.data.task.uuid, ...(outcome === undefined ? [] : [outcome])].join("  "))
         )
       })
 
@@ -119,8 +117,14 @@ export const listen = Command.make(
           )
         })
       })
-      // The service may be started again meanwhile.
-      const stream = Effect.catch(read, (error) => note(`The stream broke: ${rootCauseMessage(error)}`))
+      // The service may be started again meanwhile, but a deleted endpoint does not come back.
+      const stream = Effect.catch(
+        read,
+        (error) =>
+          "code" in error && error.code === "endpoint_not_found"
+            ? failed("The endpoint of this command was deleted: start it again to go on")
+            : note(`The stream broke: ${rootCauseMessage(error)}`)
+      )
       yield* Effect.repeat(stream, reconnect)
     },
     Effect.scoped,

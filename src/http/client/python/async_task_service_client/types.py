@@ -53,6 +53,7 @@ __all__ = [
     "TaskStatus",
     "TaskSummary",
     "TaskUsage",
+    "TextEvent",
     "TextItem",
     "TextOutput",
     "Timestamp",
@@ -695,6 +696,23 @@ class TaskEvent(_TaskEvent, total=False):
     blank line and cut after 65536 characters. Absent when it has not changed, when a later event has it, and
     when the JSON of the turn is longer than 262144 bytes.
     """
+
+
+class _TextEvent(TypedDict):
+    offset: int
+    """UTF-16 units of the text before this part."""
+    text: str
+    """The text that was written since."""
+
+
+class TextEvent(_TextEvent, total=False):
+    """
+    Only with `?include=text`: the `data` of an event `text`. Its `id` is the last revision, a dot, and the
+    units of the text so far.
+    """
+
+    replaced: bool
+    """True when the text is another one, not a continuation: forget the one before."""
 
 
 class DeliveryAttempt(TypedDict):
