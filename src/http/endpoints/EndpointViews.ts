@@ -46,7 +46,7 @@ export const update = kind(Schemas.UpdateEndpoint, {
   maxBytes,
   to: (body) => ({
     changes: given(body),
-    isDisabled: body.disabled === undefined ? undefined : body.disabled ?? false
+    isDisabled: body.disabled ?? undefined
   })
 })
 
@@ -120,8 +120,13 @@ export const withSecret = ({ endpoint: found, secret }: WithSecret) => ({
   secret: Redacted.value(secret)
 })
 
-export const delivery = (found: LoggedDelivery) => ({
-  ...viewOfDelivery({ ...found, origin: "" }),
+/** An endpoint that is disabled or read is sent nothing: no attempt is planned. */
+export const delivery = ({ disabledAt, url }: Endpoint, { nextAttemptAt, ...found }: LoggedDelivery) => ({
+  ...viewOfDelivery({
+    ...found,
+    nextAttemptAt: url === null || disabledAt !== null ? null : nextAttemptAt,
+    origin: ""
+  }),
   id: eventId(found),
   type: typeOf(found.status),
   task_uuid: found.taskId,
@@ -146,8 +151,8 @@ const page = <Row, View>(
 export const endpointsPage = (rows: ReadonlyArray<Endpoint>, limit: number) =>
   page("endpoints", rows, limit, endpoint, ({ createdAt, id }) => ({ at: createdAt, id }))
 
-export const deliveriesPage = (rows: ReadonlyArray<LoggedDelivery>, limit: number) =>
-  page("deliveries", rows, limit, delivery, (row) => ({ at: row.createdAt, id: eventId(row) }))
+export const deliveriesPage = (endpoint: Endpoint, rows: ReadonlyArray<LoggedDelivery>, limit: number) =>
+  page("deliveries", rows, limit, (row) => delivery(endpoint, row), (row) => ({ at: row.createdAt, id: eventId(row) }))
 
 export const tested = ({ attempt, key, type }: Tested) => ({
   id: eventId(key),

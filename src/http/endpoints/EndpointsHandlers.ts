@@ -101,7 +101,7 @@ const makeOperations = Effect.gen(function*() {
         endpoints.redeliver(id, delivery),
         () => ["an operator redelivered an event", id]
       )
-      return Views.delivery(redelivered)
+      return Views.delivery(yield* endpoints.get(id), redelivered)
     }),
     replay: Effect.fnUntraced(function*<E, R>({ receive, record }: Change<E, R>, id: string) {
       yield* endpoints.get(id)
@@ -119,9 +119,9 @@ const makeOperations = Effect.gen(function*() {
       return Views.endpointsPage(yield* store.list(after, limit + 1), limit)
     }),
     deliveries: Effect.fnUntraced(function*(id: string, query: Query) {
-      yield* endpoints.get(id)
+      const endpoint = yield* endpoints.get(id)
       const { after, limit, state } = yield* Views.deliveriesQuery(query)
-      return Views.deliveriesPage(yield* endpoints.deliveries(id, state, after, limit + 1), limit)
+      return Views.deliveriesPage(endpoint, yield* endpoints.deliveries(id, state, after, limit + 1), limit)
     }),
     events: endpoints.events
   }

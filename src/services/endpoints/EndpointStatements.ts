@@ -178,11 +178,16 @@ export const delivery = deliveries(ofKey)
 
 const hasBody = `EXISTS (SELECT FROM webhook_endpoint_bodies b WHERE ${bodyOf("d")})`
 
+/** A delivery that waits between two attempts: another one is none of its schedule, which goes on after it. */
+const isBetween = `(NOT d.sending AND d.due_at > ${moment("$4")} AND d.attempts > d.attempts_before) IS TRUE`
+
 export const redeliver = countQuery(
   `WITH found AS (
     UPDATE webhook_endpoint_deliveries d SET
       attempts_allowed = CASE WHEN d.due_at IS NULL OR d.sending
-        THEN greatest(d.attempts + 1, CASE WHEN d.sending THEN d.attempts_allowed END) ELSE d.attempts_allowed END,
+        THEN greatest(d.attempts + 1, CASE WHEN d.sending THEN d.attempts_allowed END)
+        ELSE d.attempts_allowed + (${isBetween})::int END,
+      attempts_before = d.attempts_before + (${isBetween})::int,
       due_at = CASE WHEN d.sending THEN d.due_at ELSE least(d.due_at, ${moment("$4")}) END, dropped = NULL
     WHERE d.endpoint_id = $1 AND ${ofKey} AND ${hasBody} RETURNING 1
   ) SELECT count(*)::int AS count FROM found`

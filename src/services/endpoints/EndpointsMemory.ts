@@ -302,6 +302,11 @@ const makeLog = ({ deliveries, endpoints, ofEndpoint }: Rows) =>
         if (row === undefined) return false
         const isFinished = row.dueAt === null
         if (isFinished || row.isSending) row.allowed = Math.max(row.attempts + 1, isFinished ? 0 : row.allowed)
+        // Another attempt is none of the schedule, which goes on after it.
+        if (!row.isSending && row.dueAt !== null && row.dueAt > at && row.attempts > row.attemptsBefore) {
+          row.allowed += 1
+          row.attemptsBefore += 1
+        }
         if (!row.isSending) row.dueAt = Timestamp.make(Math.min(row.dueAt ?? at, at))
         row.dropped = null
         return true

@@ -223,6 +223,26 @@ describe("a webhook endpoint", () => {
     assert.deepInclude(missing.body, { code: "delivery_not_found" })
   })
 
+  it("goes on with the attempts of a delivery as planned after another one by hand", async () => {
+    const endpoint = await register()
+    target.script = (_, response) => response.writeHead(503).end()
+    await end()
+    const [first] = await postsTo(endpoint, 1)
+    const [failed] = await eventually(() => logOf(endpoint), ([log]) => log?.next_attempt_at != null)
+    const redelivery = `/${endpoint.id}/deliveries/${first!.headers["webhook-id"]}/redeliver`
+    assert.strictEqual((await call("POST", redelivery)).status, 202)
+    const [, second] = await postsTo(endpoint, 2)
+    assert.isBelow(second!.at - first!.at, 4000)
+    const [again] = await eventually(() => logOf(endpoint), ([log]) => log?.attempts.length === 2)
+    assert.isBelow(Date.parse(again.next_attempt_at) - Date.parse(failed.next_attempt_at), 6000)
+    const { body } = await call("PATCH", `/${endpoint.id}`, { disabled: true })
+    assert.strictEqual(body.disabled, true)
+    const [waiting] = await logOf(endpoint)
+    assert.deepInclude(waiting, { state: "pending", next_attempt_at: null })
+    assert.strictEqual((await call("PATCH", `/${endpoint.id}`, { disabled: null })).body.disabled, true)
+    target.script = accept
+  }, 30_000)
+
   it("is sent a sample on request, even while it is disabled, and the attempt is returned", async () => {
     const endpoint = await register({ disabled: true })
     const tested = await call("POST", `/${endpoint.id}/test`, { event: "task.interrupted" })
