@@ -1,6 +1,6 @@
 /**
  * The task and its state machine. `transitions` is the only definition of which status may follow which:
- * `statusAfter`, the guards in SQL and the table in src/domain/README.md all read it.
+ * `statusAfter`, the guards in SQL and the diagram in src/domain/README.md all read it.
  */
 import { Schema } from "effect"
 import { OpaqueJson } from "./json/OpaqueJson.ts"

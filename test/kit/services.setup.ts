@@ -9,7 +9,7 @@ afterEach(({ task }) => {
   for (const log of logs) process.stderr.write(`\n${task.name}\n${log}\n`)
 })
 
-// What a suite leaves would run beside all others of its worker.
+// A service that a suite leaves would run next to the later suites of its worker.
 afterAll(async () => {
   const left = await killLeft()
   if (left.length > 0) throw new Error(`a service was not closed: ${left.join("\n")}`)

@@ -13,7 +13,7 @@ type After = (end: () => Promise<void> | void, timeout: number) => unknown
 /** Milliseconds. */
 const timeout = 120_000
 
-/** Within a test `afterAll` would do nothing. */
+/** Within a test `afterAll` would do nothing. Tests that run at the same time pass their own. */
 const ofCaller = (): After => TestRunner.getCurrentTest() === undefined ? afterAll : onTestFinished
 
 export const use = async <A extends Closable>(

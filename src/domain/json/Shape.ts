@@ -133,14 +133,13 @@ export const merge = (one: Shape, other: Shape): Shape => {
   })
 }
 
-/** The maximum of `isMaxLength` of an array or `isMaxProperties` of a record, if it has that check. */
-const maximumOf = ({ checks }: SchemaAST.Arrays | SchemaAST.Objects): number | undefined => {
+/** The maximum of `isMaxLength`, if the array has that check. */
+const maxLengthOf = ({ checks }: SchemaAST.Arrays): number | undefined => {
   for (const check of checks ?? []) {
     const representation = check.annotations?.["representation"] as
-      | { readonly payload?: { readonly maxLength?: number; readonly maxProperties?: number } }
+      | { readonly payload?: { readonly maxLength?: number } }
       | undefined
-    const { maxLength, maxProperties } = representation?.payload ?? {}
-    if (maxLength !== undefined || maxProperties !== undefined) return maxLength ?? maxProperties
+    if (representation?.payload?.maxLength !== undefined) return representation.payload.maxLength
   }
   return undefined
 }
@@ -154,13 +153,11 @@ const ofAst = (ast: SchemaAST.AST): Shape => {
       const [index] = ast.indexSignatures
       const fields = ast.propertySignatures.map(({ name, type }) => [String(name), ofAst(type)] as const)
       // In an object with fields and any others, the fields are wanted.
-      return index === undefined || fields.length > 0
-        ? object(Object.fromEntries(fields))
-        : record(ofAst(index.type), maximumOf(ast))
+      return index === undefined || fields.length > 0 ? object(Object.fromEntries(fields)) : record(ofAst(index.type))
     }
     case "Arrays": {
       const items = [...ast.elements, ...ast.rest].map(ofAst)
-      return array(items.reduce(merge, items[0] ?? raw), maximumOf(ast))
+      return array(items.reduce(merge, items[0] ?? raw), maxLengthOf(ast))
     }
     case "Union": {
       const types = ast.types.filter(({ _tag }) => _tag !== "Null" && _tag !== "Undefined").map(ofAst)
@@ -175,7 +172,7 @@ const ofAst = (ast: SchemaAST.AST): Shape => {
 
 /**
  * The shape of what a schema decodes. A declaration is raw, like `RawJson`; with the annotation `countsItems`, its items are counted. The maximum
- * items of an array are those of its `isMaxLength`, the maximum pairs of a record those of its `isMaxProperties`.
+ * items of an array are those of its `isMaxLength`.
  */
 export const shapeOf = (schema: Schema.Top): Shape => ofAst(schema.ast)
 

@@ -66,7 +66,7 @@ export const UpdateEndpoint = Schema.Struct({
   ...optional
 }).annotate({
   identifier: "UpdateWebhookEndpoint",
-  description: "The fields to change; `null` resets one to its default, but for `disabled`, which it leaves as it is."
+  description: "The fields to change; `null` resets one to its default, except `disabled`, which it leaves unchanged."
 })
 export type UpdateEndpoint = typeof UpdateEndpoint.Type
 

@@ -151,10 +151,10 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
   }).annotateMerge(described({
     name: "redeliverEvent",
     summary: "Send an event again",
-    description:
-      "Makes one more attempt with the same body and the same `webhook-id`; a pending one is made immediately.",
+    description: "Makes one more attempt with the same body and the same `webhook-id`. Of a pending delivery it "
+      + "does not count: the pause before its next attempt begins again.",
     responses: {
-      202: "The event is sent again now. The body is its delivery.",
+      202: "The event is sent again now, or when the endpoint is enabled. The body is its delivery.",
       404: refusal(coreCodes, "delivery_not_found", "There is no such webhook endpoint, or it has no such delivery.")
     }
   })),
@@ -180,7 +180,7 @@ export class EndpointsGroup extends HttpApiGroup.make("webhookEndpoints").add(
     summary: "Read events as a stream",
     description:
       "Server-sent events of an endpoint whose `url` is null: `event` is the type, `data` the body. Begins with the oldest event of its log, or "
-      + "behind `Last-Event-ID`, and ends only when the endpoint is deleted or gets a `url`. Needs a token that may write.",
+      + "behind `Last-Event-ID`, and ends when the endpoint is deleted or gets a `url`, or the node stops. Needs a token that may write.",
     parameters: [
       header("Last-Event-ID", "The `id` of the last event that was received.", {
         type: "string",

@@ -96,12 +96,13 @@ const makeOperations = Effect.gen(function*() {
       return Views.tested(yield* record({ action: "test", target: id }, endpoints.test(id, type)))
     }),
     redeliver: Effect.fnUntraced(function*<E, R>({ record }: Change<E, R>, id: string, delivery: string) {
+      const endpoint = yield* endpoints.get(id)
       const redelivered = yield* record(
         { action: "redeliver", target: id, reason: delivery },
         endpoints.redeliver(id, delivery),
         () => ["an operator redelivered an event", id]
       )
-      return Views.delivery(yield* endpoints.get(id), redelivered)
+      return Views.delivery(endpoint, redelivered)
     }),
     replay: Effect.fnUntraced(function*<E, R>({ receive, record }: Change<E, R>, id: string) {
       yield* endpoints.get(id)

@@ -178,7 +178,7 @@ export const delivery = deliveries(ofKey)
 
 const hasBody = `EXISTS (SELECT FROM webhook_endpoint_bodies b WHERE ${bodyOf("d")})`
 
-/** A delivery that waits between two attempts: another one is none of its schedule, which goes on after it. */
+/** A delivery that waits between two attempts: one by hand does not count toward its schedule. */
 const isBetween = `(NOT d.sending AND d.due_at > ${moment("$4")} AND d.attempts > d.attempts_before) IS TRUE`
 
 export const redeliver = countQuery(

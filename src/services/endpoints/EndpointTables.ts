@@ -108,7 +108,7 @@ export const tables: Tables = {
       PRIMARY KEY (task_uuid, revision, format)
     )`,
     "CREATE INDEX webhook_endpoint_bodies_of_user ON webhook_endpoint_bodies (sub) WHERE sub IS NOT NULL",
-    // Pending while \`due_at\` is set. \`attempts_before\` are those of earlier rounds: a replay and a re-enabled endpoint begin a new one.
+    // Pending while \`due_at\` is set. \`attempts_before\` do not count: those by hand, and of earlier rounds. A replay and a re-enabled endpoint begin a new one.
     // The key is the order of the log.
     `CREATE TABLE webhook_endpoint_deliveries (
       endpoint_id text NOT NULL,

@@ -302,7 +302,7 @@ const makeLog = ({ deliveries, endpoints, ofEndpoint }: Rows) =>
         if (row === undefined) return false
         const isFinished = row.dueAt === null
         if (isFinished || row.isSending) row.allowed = Math.max(row.attempts + 1, isFinished ? 0 : row.allowed)
-        // Another attempt is none of the schedule, which goes on after it.
+        // An attempt by hand does not count toward the schedule.
         if (!row.isSending && row.dueAt !== null && row.dueAt > at && row.attempts > row.attemptsBefore) {
           row.allowed += 1
           row.attemptsBefore += 1

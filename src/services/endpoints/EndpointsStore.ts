@@ -24,7 +24,7 @@ export interface EndpointDelivery extends ClaimedDelivery, SealedSecrets {
   readonly secret: string
   readonly status: TaskStatus
   readonly format: Format
-  /** Attempts of earlier rounds. */
+  /** Attempts that do not count: those by hand, and of earlier rounds. */
   readonly attemptsBefore: number
 }
 

@@ -197,10 +197,10 @@ describe("raw JSON", () => {
     assert.deepStrictEqual(decode(Results, list(10_000)).excess, [])
     const text = decode(Results, `{"results":[{"tool_call_id":"${"a".repeat(1024 * 1024)}"}]}`)
     assert.deepStrictEqual(text.excess, [{ path: ["results", 0, "tool_call_id"], maximum: 1024 * 1024, unit: "bytes" }])
-    const metadata = `{"metadata":{${Array.from({ length: 17 }, (_, index) => `"k${index}":""`).join()}}}`
+    const metadata = `{"metadata":{${Array.from({ length: 1001 }, () => "\"a\":\"\"").join()}}}`
     assert.deepStrictEqual(decode(CreateTask, metadata).excess, [{
       path: ["metadata"],
-      maximum: 16,
+      maximum: 1000,
       unit: "pairs"
     }])
   })

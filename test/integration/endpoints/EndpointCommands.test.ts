@@ -89,7 +89,7 @@ const listen = (...args: ReadonlyArray<string>) => {
   child.stderr.on("data", (chunk) => {
     output.errors += chunk
   })
-  return { child, output, ended: once(child, "exit") }
+  return { child, output, ended: once(child, "close") }
 }
 
 describe("the command listen", () => {
@@ -120,14 +120,17 @@ describe("the command listen", () => {
     assert.deepStrictEqual((await json("endpoints", "list")).data, [])
   }, 90_000)
 
-  it("ends when somebody deletes its endpoint", async () => {
-    const { ended, output } = listen()
-    await eventually(async () => output.errors, (text) => text.includes("Waiting for events"), 20_000)
-    const [{ id }] = (await json("endpoints", "list")).data
-    await run("endpoints", "delete", id)
-    assert.deepStrictEqual(await ended, [1, null])
-    assert.match(output.errors, /The endpoint of this command was deleted/)
-  }, 90_000)
+  for (const [method, body] of [["DELETE"], ["PATCH", { url: `${target.url}/listen` }]] as const) {
+    it(`ends after ${method} of its endpoint`, async () => {
+      const { ended, output } = listen()
+      await eventually(async () => output.errors, (text) => text.includes("Waiting for events"), 20_000)
+      const [{ id }] = (await json("endpoints", "list")).data
+      await service.call(method, `/internal/webhook-endpoints/${id}`, internalToken, body)
+      assert.deepStrictEqual(await ended, [1, null])
+      assert.match(output.errors, /The endpoint of this command was deleted, or got a URL/)
+      assert.deepStrictEqual((await json("endpoints", "list")).data, [])
+    }, 90_000)
+  }
 
   it("says what a local URL is, as it was given", async () => {
     const { ended, output } = listen("--forward", "nourl")

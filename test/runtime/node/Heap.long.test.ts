@@ -39,7 +39,7 @@ const keeping = `
   }
 `
 
-it("no object is made old at once because others of its kind lived long", () => {
+it("no object is made old immediately because others of its kind lived long", () => {
   const learned = /=> (maybe )?tenure/
   assert.match(run(keeping, "--trace-pretenuring-statistics"), learned)
   assert.notMatch(run(setUp + keeping, "--trace-pretenuring-statistics"), learned)

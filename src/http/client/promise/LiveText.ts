@@ -1,13 +1,5 @@
-/** The text of a task, as the events of its stream change it. Without imports, because it is part of the small client. */
-
-/** The `data` of a text event. */
-export interface TextEvent {
-  /** UTF-16 units of the text before this part. */
-  readonly offset: number
-  readonly text: string
-  /** The text is another one than before. */
-  readonly replaced?: boolean
-}
+/** The text of a task, as the events of its stream change it. Without code of others, because it is part of the small client. */
+import type { TextEvent } from "./Types.ts"
 
 export class LiveText {
   text = ""

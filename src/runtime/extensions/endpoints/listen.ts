@@ -117,12 +117,12 @@ export const listen = Command.make(
           )
         })
       })
-      // The service may be started again meanwhile, but a deleted endpoint does not come back.
+      // The service may be started again meanwhile, but a deleted endpoint does not come back, and another one is not read any more.
       const stream = Effect.catch(
         read,
         (error) =>
-          "code" in error && error.code === "endpoint_not_found"
-            ? failed("The endpoint of this command was deleted: start it again to go on")
+          "code" in error && (error.code === "endpoint_not_found" || error.code === "endpoint_is_sent")
+            ? failed("The endpoint of this command was deleted, or got a URL: start it again to go on")
             : note(`The stream broke: ${rootCauseMessage(error)}`)
       )
       yield* Effect.repeat(stream, reconnect)

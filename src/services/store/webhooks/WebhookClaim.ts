@@ -75,8 +75,8 @@ const isDue = `d.due_at <= ${hidden(at)} AND ${isPending}
 
 /**
  * Each walk goes from one queue to the next in the index. `in_user` counts the queues of the user; the first of them is followed by the
- * one after `from_hash`, and the last one by the next user. Of the three walks one begins at the first user with the first origins of each,
- * one there with random origins, and one at a random user with random origins.
+ * one after `from_hash`, and the last one by the next user. Three walks begin: one at the first user with the first origins of each,
+ * one there with random origins, one at a random user with random origins.
  */
 const walk = `walk AS (
     SELECT crowded.is_proven, start.from_hash, start.sub_hash, ${highest} AS origin_hash, ${queuesOfUser} AS in_user, 0 AS step

@@ -516,14 +516,18 @@ class Cores(ScriptedTest):
                 self.assertEqual(self.post(core, f"/runs/{run_id}/stop", {}).status, 202)
                 self.assertTrue(called.wait(5))
 
-    def test_ends_by_a_signal_that_comes_while_it_starts(self) -> None:
+    def test_ends_by_a_signal_whenever_it_comes(self) -> None:
         program = """
-import os, signal
+import os, signal, socket, threading
 from async_task_service_client import core
-core._print = lambda line: os.kill(os.getpid(), signal.SIGTERM) if "CORE_URL" in line else None
+end = lambda: os.kill(os.getpid(), signal.SIGTERM)
+core._print = lambda line: {when} if "CORE_URL" in line else None
+socket.setdefaulttimeout(0.05)
 core.serve_core(lambda run: "x", port=0, token="a", event_token="b")
 """
-        self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=30).returncode, 0)
+        for when in ("end()", "threading.Timer(0.2, end).start()"):
+            ended = subprocess.run([sys.executable, "-c", program.replace("{when}", when)], timeout=30)
+            self.assertEqual(ended.returncode, 0, when)
 
     def test_calls_that_are_not_allowed_or_not_readable_are_refused(self) -> None:
         core = self.core(lambda _: "x")

@@ -6,6 +6,7 @@ id, which is its fence: the service answers 409 to a run that is over, and the r
 
 import asyncio
 import concurrent.futures
+import contextlib
 import hashlib
 import hmac
 import inspect
@@ -593,6 +594,7 @@ class _End:
     def __init__(self) -> None:
         self._is_signaled = False
         self._received, self._sent = socket.socketpair()
+        self._received.setblocking(True)  # Whatever socket.setdefaulttimeout says.
         if threading.current_thread() is threading.main_thread():
             self._sent.setblocking(False)
             # A wait for a lock could miss a signal that comes just before it.
@@ -608,6 +610,7 @@ class _End:
     def wait(self) -> None:
         while not self._is_signaled:
             self._received.recv(64)
-        signals.set_wakeup_fd(self._before)
+        with contextlib.suppress(OSError, ValueError):  # The one before may be closed.
+            signals.set_wakeup_fd(self._before)
         self._sent.close()
         self._received.close()
