@@ -212,7 +212,7 @@ describe("a core without room", () => {
     assert.match((await run("overview")).out, /Alert: The core is busy since/)
     // It reads gauges, which are counted every few seconds.
     const isNamed = ({ out }: { readonly out: string }) => /warn +queue +the core is busy since \S+, 1 wait/.test(out)
-    await eventually(() => run("doctor"), isNamed, 20_000)
+    await eventually(() => run("doctor"), isNamed)
     const { body: metrics } = await service.call("GET", "/internal/metrics", internalToken)
     assert.match(metrics, /^core_busy_total [1-9]/m)
     assert.match(metrics, /^core_busy_duration_seconds(\{[^}]*\})? [\d.]*[1-9]/m)
