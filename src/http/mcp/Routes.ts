@@ -28,7 +28,7 @@ const instructions =
   + "processing, call get_task, also much later: the task outlives the call. A task that is interrupted asks you to run tools: answer all "
   + "of its pending_tool_calls by answer_task. cancel_task ends a task that is no longer needed."
 
-/** An answer is the same for every request of a token: clients may keep it for `ttlMs` milliseconds. */
+/** The response is the same for every request of a token: clients may keep it for `ttlMs` milliseconds. */
 const cached = { ttlMs: Duration.toMillis(Duration.hours(1)), cacheScope: "private" }
 
 const kind: BodyKind<Message.Message | Message.Problem> = {

@@ -117,7 +117,7 @@ export const listen = Command.make(
           )
         })
       })
-      // The service may be started again meanwhile, but a deleted endpoint does not come back, and another one is not read any more.
+      // The service may be started again meanwhile. A deleted endpoint does not come back, and one with a URL cannot be read.
       const stream = Effect.catch(
         read,
         (error) =>
