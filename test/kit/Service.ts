@@ -149,7 +149,8 @@ export class Service {
     const service = new Service(child, `http://127.0.0.1:${chosen}`)
     const isReady = () => fetch(service.url + readiness).then(({ status }) => status === 200, () => false)
     await Promise.race([pause(leastStart), once(child, "exit")])
-    await eventually(isReady, (ready) => ready || child.exitCode !== null, timeout, startPoll).catch((error) => {
+    await eventually(isReady, (ready) => ready || child.exitCode !== null, timeout, startPoll).catch(async (error) => {
+      await service.stop("SIGKILL")
       throw new Error(`${error.message}:\n${service.output}`)
     })
     if (child.exitCode === null) return service

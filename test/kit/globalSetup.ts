@@ -46,7 +46,8 @@ const takeRun = async (): Promise<{ readonly number: number; readonly release: (
   for (const [number, port] of runs.entries()) {
     const server = createServer().listen(port, "127.0.0.1")
     const isFree = await once(server, "listening").then(() => true, () => false)
-    if (isFree) return { number, release: () => server.unref().close() }
+    server.unref()
+    if (isFree) return { number, release: () => server.close() }
   }
   return { number: 0, release: () => {} }
 }

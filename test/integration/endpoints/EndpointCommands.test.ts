@@ -120,17 +120,25 @@ describe("the command listen", () => {
     assert.deepStrictEqual((await json("endpoints", "list")).data, [])
   }, 90_000)
 
-  for (const [method, body] of [["DELETE"], ["PATCH", { url: `${target.url}/listen` }]] as const) {
-    it(`ends after ${method} of its endpoint`, async () => {
+  it("ends when its endpoint is deleted, and leaves one that got a URL", async () => {
+    for (
+      const [method, reason, body] of [
+        ["DELETE", /The endpoint of this command was deleted/],
+        ["PATCH", /The endpoint of this command, whe_\w+, has a URL now and is kept/, { url: `${target.url}/listen` }]
+      ] as const
+    ) {
       const { ended, output } = listen()
       await eventually(async () => output.errors, (text) => text.includes("Waiting for events"), 20_000)
       const [{ id }] = (await json("endpoints", "list")).data
       await service.call(method, `/internal/webhook-endpoints/${id}`, internalToken, body)
       assert.deepStrictEqual(await ended, [1, null])
-      assert.match(output.errors, /The endpoint of this command was deleted, or got a URL/)
-      assert.deepStrictEqual((await json("endpoints", "list")).data, [])
-    }, 90_000)
-  }
+      assert.match(output.errors, reason)
+    }
+    const [kept, ...others] = (await json("endpoints", "list")).data
+    assert.strictEqual(kept.url, `${target.url}/listen`)
+    assert.deepStrictEqual(others, [])
+    await run("endpoints", "delete", kept.id)
+  }, 90_000)
 
   it("says what a local URL is, as it was given", async () => {
     const { ended, output } = listen("--forward", "nourl")

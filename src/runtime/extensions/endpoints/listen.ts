@@ -1,6 +1,6 @@
 /**
  * The command `listen`: prints the events of a running service, and posts them to a local URL. It reads the stream of an endpoint without a
- * URL, which it deletes at its end.
+ * URL, which it deletes at its end unless it has got one.
  */
 import { Cause, Clock, Console, Duration, Effect, Option, Schedule, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -79,9 +79,13 @@ export const listen = Command.make(
         metadata,
         format: Option.getOrNull(shape)
       })
+      let isKept = false
       const { id, secret } = yield* Effect.acquireRelease(
         create,
-        ({ id }) => Effect.ignore(Effect.timeout(callEmpty(token, "DELETE", `${path}/${id}`), "5 seconds"))
+        ({ id }) =>
+          isKept
+            ? Effect.void
+            : Effect.ignore(Effect.timeout(callEmpty(token, "DELETE", `${path}/${id}`), "5 seconds"))
       )
       if (Option.isSome(to)) yield* note(`Events are posted to ${to.value}, signed with ${secret}`)
       yield* note("Waiting for events; Ctrl+C ends.")
@@ -118,13 +122,13 @@ export const listen = Command.make(
         })
       })
       // The service may be started again meanwhile. A deleted endpoint does not come back, and one with a URL cannot be read.
-      const stream = Effect.catch(
-        read,
-        (error) =>
-          "code" in error && (error.code === "endpoint_not_found" || error.code === "endpoint_is_sent")
-            ? failed("The endpoint of this command was deleted, or got a URL: start it again to go on")
-            : note(`The stream broke: ${rootCauseMessage(error)}`)
-      )
+      const stream = Effect.catch(read, (error) => {
+        const code = "code" in error ? error.code : undefined
+        isKept = code === "endpoint_is_sent"
+        if (isKept) return failed(`The endpoint of this command, ${id}, has a URL now and is kept`)
+        if (code === "endpoint_not_found") return failed("The endpoint of this command was deleted")
+        return note(`The stream broke: ${rootCauseMessage(error)}`)
+      })
       yield* Effect.repeat(stream, reconnect)
     },
     Effect.scoped,
